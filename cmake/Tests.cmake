@@ -1,0 +1,32 @@
+include(GoogleTest)
+
+# megamoe_test(<name> SOURCES <file>... [LIBS <target>...] LABELS <label>... [TIMEOUT <seconds>])
+#
+# One GoogleTest executable, each of its cases a test of ctest's. TIMEOUT is per case, and is there to end
+# what hangs: no test asserts a time.
+function(megamoe_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT arg_SOURCES OR NOT arg_LABELS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "megamoe_test(${name}): needs SOURCES and LABELS, and nothing but LIBS and "
+                        "TIMEOUT besides; left over: \"${arg_UNPARSED_ARGUMENTS}\"")
+  endif()
+  set(known unit model sim multiprocess conformance device cli)
+  foreach(label IN LISTS arg_LABELS)
+    if(NOT label IN_LIST known)
+      message(FATAL_ERROR "megamoe_test(${name}): label ${label} is none of ${known}")
+    endif()
+  endforeach()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main Threads::Threads)
+  # Escaped, or the list would come apart on its way through the discovery script.
+  string(REPLACE ";" "\\;" labels "${arg_LABELS}")
+  gtest_discover_tests(
+    ${name}
+    TEST_PREFIX "${name}/"
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -21,12 +21,18 @@ function(megamoe_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main Threads::Threads)
-  # Escaped, or the list would come apart on its way through the discovery script.
-  string(REPLACE ";" "\\;" labels "${arg_LABELS}")
   gtest_discover_tests(
     ${name}
     TEST_PREFIX "${name}/"
+    TEST_LIST ${name}_cases
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT})
+    PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  # Its PROPERTIES would take the second label for the next property's name.
+  set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+  file(WRITE "${labels_file}" "foreach(case IN LISTS ${name}_cases)
+  set_tests_properties(\"\${case}\" PROPERTIES LABELS \"${arg_LABELS}\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
 endfunction()

@@ -71,10 +71,10 @@ constexpr QuantizedGroup quantize_group(const Bfloat16* values) {
 // bytes, `scales` count / 32.
 template <class Value>
 constexpr void quantize_row(const Value* values,
-                            int count,
+                            std::int64_t count,
                             std::uint8_t* codes,
                             std::uint8_t* scales) {
-  for (int first = 0; first < count; first += kGroupSize) {
+  for (std::int64_t first = 0; first < count; first += kGroupSize) {
     const QuantizedGroup group = quantize_group(values + first);
     for (int i = 0; i < kGroupSize; ++i)
       codes[first + i] = group.codes[static_cast<unsigned>(i)];

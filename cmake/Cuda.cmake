@@ -24,10 +24,13 @@ endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 
+# All device code; builds with MEGAMOE_CUDA, runs nothing.
+add_custom_target(device_code)
+
 # device_library(<name> ARCH 90a|100a SOURCES <file>... [LIBS <target>...])
 #
-# Objects of one architecture; a spill is an error. Not -arch=sm_90a: it adds a second pass for plain
-# compute_90, which refuses setmaxnreg.
+# Objects of one architecture; a spill is an error, and so is a wgmma that ptxas says it serializes. Not
+# -arch=sm_90a: it adds a second pass for plain compute_90, which refuses setmaxnreg.
 function(device_library name)
   cmake_parse_arguments(arg "" "ARCH" "SOURCES;LIBS" ${ARGN})
   if(NOT arg_ARCH OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
@@ -36,10 +39,13 @@ function(device_library name)
   endif()
   add_library(${name} OBJECT ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
-  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES OFF)
+  set_target_properties(
+    ${name} PROPERTIES CUDA_ARCHITECTURES OFF
+                       CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/refuse_serialized_wgmma.sh")
   target_compile_options(
     ${name}
     PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--generate-code=arch=compute_${arg_ARCH},code=sm_${arg_ARCH} \
 --expt-relaxed-constexpr -Xptxas=-warn-spills,-Werror -Werror=all-warnings -lineinfo>")
+  add_dependencies(device_code ${name})
 endfunction()

@@ -24,7 +24,6 @@ check_packages="
 clang                  a second compiler's opinion, under clang-tidy
 clang-format           the layout of the source
 clang-tidy             the checks of .clang-tidy
-ccache                 so that the host build is compiled once
 "
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }

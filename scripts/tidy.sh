@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# clang-tidy over the host units of a configured build folder (default build/test), by the compilation database there.
+# usage: scripts/tidy.sh [build folder] [regular expression of paths]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/test}
+units=${2:-"^$PWD/(src|tools|tests|bench)/.*\\.cc\$"}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# It echoes each command and counts suppressed warnings; only findings are of interest.
+if run-clang-tidy -quiet -j "$(nproc)" -p "$build" "$units" >"$log" 2>&1; then
+  echo "clang-tidy: $(grep -c '^clang-tidy' "$log") units, no findings"
+else
+  grep -v -e '^clang-tidy' -e 'warnings generated\.$' -e '^Suppressed' -e '^$' "$log" || true
+  exit 1
+fi

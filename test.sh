@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything into build/test and runs every test that needs no GPU.
+# Words after it go to ctest:  ./test.sh -L unit   ./test.sh -R ring
+set -euo pipefail
+cd "$(dirname "$0")"
+jobs=$(nproc)
+
+scripts/deps.sh build test
+echo "building into build/test, $jobs at a time"
+# A newer compiler may warn of more; that is our business in CI, not yours here.
+cmake --preset host -B build/test -DMEGAMOE_WARNINGS_AS_ERRORS="${CI:-OFF}" >build-test.log 2>&1 ||
+  { cat build-test.log; exit 1; }
+rm -f build-test.log
+cmake --build build/test --parallel "$jobs"
+ctest --test-dir build/test --output-on-failure --no-tests=error --parallel "$jobs" -LE '^device$' "$@"

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Fails on files and functions that outgrew their bounds, on stray macros and conditions, and on headers that no
+CMakeLists.txt lists (an unlisted header is not compiled alone).
+
+usage: structure.py <project root>
+"""
+
+import os
+import re
+import sys
+
+import source
+
+FILE_LINES = 500
+FUNCTION_LINES = 60
+ROLE_LINES = 80
+
+MACROS = {
+    "MEGAMOE_PROTOCOL",
+    "MEGAMOE_DEVICE",
+    "MEGAMOE_UNROLL",
+    "MEGAMOE_NO_UNROLL",
+    "MEGAMOE_CHECK",
+    "MEGAMOE_CUDA_CHECK",
+}
+# Highway asks for it before it includes the file once for each instruction set.
+_HIGHWAY_MACRO = "HWY_TARGET_INCLUDE"
+# C has neither constexpr values nor a namespace, so its header defines initializers and is extern "C".
+_C_HEADER = "include/megamoe/megamoe.h"
+_PORTABLE = "src/base/portable.hpp"
+
+_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|impl|misc|manager|fast)(_|\.|$)")
+_TYPE_OR_NAMESPACE = re.compile(r"^(template <.*?> ?(requires .*)?)?\b(namespace|extern|class|struct|union|enum)\b")
+
+
+def _is_generated(path):
+    return "/generated/" in path
+
+
+def file_lines(path, text):
+    count = text.count("\n")
+    if count > FILE_LINES:
+        yield f"{path}: {count} lines; a file has at most {FILE_LINES}"
+
+
+def _statement(lines, number):
+    """The first line of the statement that ends at `number`, and the statement as one line."""
+    start = number
+    while start > 0 and lines[start - 1].strip() and not lines[start - 1].rstrip().endswith((";", "{", "}", ":")):
+        start -= 1
+    return lines[start], " ".join(line.strip() for line in lines[start:number + 1])
+
+
+def function_lines(path, code):
+    """The source is formatted: a body ends at the first brace as far left as the first line of its signature."""
+    bound = ROLE_LINES if "/roles/" in path else FUNCTION_LINES
+    lines = [line for line in code.split("\n") if not line.startswith("#")]
+    for number, line in enumerate(lines):
+        if not line.endswith("{") or ")" not in line:
+            continue
+        first, statement = _statement(lines, number)
+        if _TYPE_OR_NAMESPACE.match(statement):
+            continue
+        close = re.match(r" *", first).group(0) + "}"
+        end = next((i for i in range(number + 1, len(lines)) if lines[i].startswith(close)), number)
+        if end - number + 1 > bound:
+            yield f"{path}: {statement[:60]}: {end - number + 1} lines; a function has at most {bound}"
+
+
+def macros(path, code):
+    for found in re.finditer(r"^\s*#\s*define\s+(\w+)", code, re.MULTILINE):
+        name = found.group(1)
+        if name in MACROS or name == _HIGHWAY_MACRO or path == _C_HEADER:
+            continue
+        yield f"{path}: #define {name}; the project has six macros: {', '.join(sorted(MACROS))}"
+
+
+def conditions(path, code):
+    """`#if` belongs to portable.hpp and to heads of files, before the first declaration."""
+    if path == _PORTABLE:
+        return
+    in_head = True
+    for number, line in enumerate(code.split("\n"), start=1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            in_head = False
+        if in_head or not re.match(r"#\s*if", text):
+            continue
+        if "HWY_ONCE" in text or (path == _C_HEADER and "__cplusplus" in text):
+            continue
+        yield f"{path}:{number}: {text}: conditions belong to {_PORTABLE} and to heads of files"
+
+
+def names(path, _):
+    name = os.path.basename(path)
+    if _NAMES.search(name):
+        yield f"{path}: a file is named after its main type or its one idea"
+
+
+def reminders(path, text):
+    for found in re.finditer(r"\b(TODO|FIXME|XXX)\b", text):
+        yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: {found.group(0)}; finish it, or write an issue"
+
+
+def pragma_once(path, text):
+    if path.endswith((".hpp", ".cuh")) and "#pragma once" not in text and not path.endswith("-inl.hpp"):
+        yield f"{path}: no #pragma once"
+
+
+def _owners(path):
+    """Folders whose CMakeLists.txt may list the file: its own and those above; the public headers have two."""
+    if path.startswith("include/"):
+        return ["src/base", "src/api"]
+    folder, owners = os.path.dirname(path), []
+    while folder:
+        owners.append(folder)
+        folder = os.path.dirname(folder)
+    return owners
+
+
+def listed(root, path):
+    """Every file of the product is in a CMakeLists.txt; a header that is not would not be compiled alone."""
+    if not path.startswith(("src/", "include/", "tools/")):
+        return
+    name = re.compile(rf"(?<![\w.-]){re.escape(os.path.basename(path))}(?![\w.-])")
+    for owner in _owners(path):
+        build = os.path.join(owner, "CMakeLists.txt")
+        if os.path.exists(os.path.join(root, build)) and name.search(source.read(root, build)):
+            return
+    yield f"{path}: no CMakeLists.txt lists it"
+
+
+def check(root):
+    findings = []
+    for path in source.code_files(root):
+        if _is_generated(path):
+            continue
+        text = source.read(root, path)
+        code = source.without_text(text)
+        for gate in (file_lines, names, reminders, pragma_once):
+            findings += gate(path, text)
+        for gate in (function_lines, macros, conditions):
+            findings += gate(path, code)
+        findings += listed(root, path)
+    return findings
+
+
+if __name__ == "__main__":
+    result = check(sys.argv[1])
+    print("\n".join(result) or "sizes, names, macros and conditions are within bounds")
+    sys.exit(1 if result else 0)

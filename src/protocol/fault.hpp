@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/portable.hpp"
+#include "protocol/counters.hpp"
+
+namespace megamoe {
+
+/// What a wait is for; `subject` of a Wait says which one.
+enum class WaitFor : std::uint32_t {
+  kNothing,
+  kWorkers,    ///< all workers of the rank at a barrier; subject: the barrier, 1..3
+  kRank,       ///< another rank at a barrier; subject: the barrier, 1..3
+  kGate,       ///< the leader to open a barrier's gate; subject: the barrier, 1..3
+  kRows,       ///< rows of a pool block; subject: the pool block
+  kLinear1,    ///< linear 1 of a pool block; subject: the pool block
+  kRingPlace,  ///< linear 2 of the block that lay in a ring place before; subject: the pool block
+               ///< that wants it
+  kRoles,      ///< the other roles of the worker; subject: the part of the call, 1..2
+  kPipeline,   ///< a stage of an on-chip pipeline; subject: the stage
+};
+
+/// One wait: what for, which one, and whose progress keeps it alive.
+struct Wait {
+  WaitFor what = WaitFor::kNothing;
+  int subject = 0;
+  int awaited_rank = 0;
+};
+
+/// What a wait saw last.
+struct Observation {
+  std::uint64_t seen = 0;
+  std::uint64_t expected = 0;
+
+  constexpr bool reached() const { return seen >= expected; }
+};
+
+/// Why a rank left a call early.
+enum class AbortReason : std::uint32_t {
+  kNone,
+  kExpired,  ///< a wait outlasted its bound
+  kDied,     ///< a rank's process ended
+  kStopped,  ///< the caller stopped the rank (another rank of the same process failed)
+};
+
+/// What the abort word holds: who started it, and why.
+struct Abort {
+  AbortReason reason = AbortReason::kNone;
+  int rank = 0;  ///< kExpired: the rank that gave up; kDied: the rank that died
+
+  static constexpr Abort of(std::uint32_t word) {
+    return {static_cast<AbortReason>(word >> 16), static_cast<int>(word & 0xFFFFU)};
+  }
+  constexpr std::uint32_t word() const {
+    return (static_cast<std::uint32_t>(reason) << 16) | static_cast<std::uint32_t>(rank);
+  }
+};
+static_assert(Abort::of(Abort{AbortReason::kDied, 5}.word()).rank == 5);
+
+/// Where one worker of a rank stood when the rank left a call early; the first worker to leave
+/// writes it.
+struct FaultRecord {
+  Abort abort;  ///< of this rank's own expiry, or the one it obeyed
+  int rank = 0;
+  int worker = 0;
+  Wait wait;
+  Observation observation;
+};
+
+/// Why a rank refused its input before anything was done. All ranks learn it in barrier 1.
+enum class RefusalKind : std::uint32_t { kNone, kTooManyTokens, kExpertId };
+
+struct Refusal {
+  RefusalKind kind = RefusalKind::kNone;
+  std::int32_t rank = 0;
+  std::int64_t token = 0;  ///< kTooManyTokens: how many there were
+  std::int64_t slot = 0;
+  std::int64_t value = 0;  ///< kExpertId: the id
+};
+
+/// Starts anew whenever the awaited rank shows progress; expires when it showed none for the call's
+/// bound.
+template <class M>
+class Patience {
+ public:
+  MEGAMOE_PROTOCOL Patience(M& m, int awaited_rank)
+      : awaited_rank_(awaited_rank), progress_(m.progress_of(awaited_rank)), since_(m.now_ms()) {}
+
+  MEGAMOE_PROTOCOL bool expired(M& m) {
+    const std::uint64_t bound = m.timeout_ms();
+    if (bound == 0) return false;
+    const std::uint64_t now = m.now_ms();
+    if (now - since_ < bound) return false;
+    const std::uint64_t progress = m.progress_of(awaited_rank_);
+    if (progress == progress_) return true;
+    progress_ = progress;
+    since_ = now;
+    return false;
+  }
+
+ private:
+  int awaited_rank_;
+  std::uint64_t progress_;
+  std::uint64_t since_;
+};
+
+/// Polls `look` until its observation is reached. False when the call is being abandoned: because
+/// this wait outlasted its bound (then every peer is told), or because a peer said so; either way
+/// the caller returns at once and touches nothing that others may still write. Each lane may wait
+/// for a word of its own; the answer is the lane's.
+template <class M, class Look>
+[[nodiscard]] MEGAMOE_PROTOCOL bool wait_until(M& m, const Wait& wait, Look look) {
+  Observation last = look();
+  if (last.reached()) return true;
+  Patience<M> patience(m, wait.awaited_rank);
+  for (int polls = 0;; ++polls) {
+    m.pause(polls);
+    last = look();
+    if (last.reached()) return true;
+    const Abort abort = m.abort();
+    if (abort.reason != AbortReason::kNone) {
+      m.leave(abort, wait, last);
+      return false;
+    }
+    if (patience.expired(m)) {
+      m.leave({AbortReason::kExpired, m.rank()}, wait, last);
+      return false;
+    }
+  }
+}
+
+}  // namespace megamoe

@@ -16,9 +16,7 @@ megamoe=$(find "$PWD/build/release" -type f -name megamoe -perm -u+x -print -qui
 # Qwen3-30B-A3B's widths and top-8 with a quarter of its 128 experts: 85 MB of weights, 256 tokens over four ranks.
 layer=build/layer
 mkdir -p "$layer"
-if [ ! -s "$layer/input.safetensors" ]; then
-  "$megamoe" generate --shape qwen3-30b --experts 32 --tokens 256 --ranks 4 --seed 1 \
-    --weights "$layer/weights.safetensors" --input "$layer/input.safetensors"
-fi
+"$megamoe" generate --shape qwen3-30b --experts 32 --tokens 256 --ranks 4 --seed 1 \
+  --weights "$layer/weights.safetensors" --input "$layer/input.safetensors"
 "$megamoe" forward --weights "$layer/weights.safetensors" --input "$layer/input.safetensors" \
   --output "$layer/output.safetensors" --ranks 4 --launch processes --verify "$@"

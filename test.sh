@@ -8,8 +8,8 @@ jobs=$(nproc)
 scripts/deps.sh build test
 echo "building into build/test, $jobs at a time"
 # A newer compiler may warn of more; that is our business in CI, not yours here.
-cmake --preset host -B build/test -DMEGAMOE_WARNINGS_AS_ERRORS="${CI:-OFF}" >build-test.log 2>&1 ||
-  { cat build-test.log; exit 1; }
-rm -f build-test.log
+mkdir -p build
+cmake --preset host -B build/test -DMEGAMOE_WARNINGS_AS_ERRORS="${CI:-OFF}" >build/configure.log 2>&1 ||
+  { cat build/configure.log; exit 1; }
 cmake --build build/test --parallel "$jobs"
 ctest --test-dir build/test --output-on-failure --no-tests=error --parallel "$jobs" -LE '^device$' "$@"

@@ -9,8 +9,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # It echoes each command and counts suppressed warnings; only findings are of interest.
 if run-clang-tidy -quiet -j "$(nproc)" -p "$build" "$units" >"$log" 2>&1; then
-  echo "clang-tidy: $(grep -c '^clang-tidy' "$log") units, no findings"
+  echo "clang-tidy: no findings in $(grep -c "^clang-tidy" "$log") units"
 else
-  grep -v -e '^clang-tidy' -e 'warnings generated\.$' -e '^Suppressed' -e '^$' "$log" || true
+  sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -v -e '^clang-tidy' -e 'warnings generated\.$' -e '^Suppressed' -e '^$' || true
   exit 1
 fi

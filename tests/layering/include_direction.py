@@ -51,7 +51,7 @@ def check_file(root, path):
     text = source.read(root, path)
     code = source.without_text(text)
     if not layers.ASM.match(path) and (found := re.search(r"\b(asm|__asm__)\b", code)):
-        yield f"{path}:{_line(code, found.start())}: asm; only machine/cuda/ptx.cuh and sm90's wgmma have it"
+        yield f"{path}:{_line(code, found.start())}: asm; only cpu/processor.hpp, cuda/ptx.cuh and sm90's wgmma have it"
     if layer is None:
         return
     for found in _INCLUDE.finditer(text):

@@ -23,11 +23,12 @@ MACROS = {
     "MEGAMOE_CHECK",
     "MEGAMOE_CUDA_CHECK",
 }
-# Highway asks for it before it includes the file once for each instruction set.
-_HIGHWAY_MACRO = "HWY_TARGET_INCLUDE"
+# What Highway asks its users to define before its headers.
+_HIGHWAY_MACROS = {"HWY_TARGET_INCLUDE", "HWY_DISABLED_TARGETS"}
 # C has neither constexpr values nor a namespace, so its header defines initializers and is extern "C".
 _C_HEADER = "include/megamoe/megamoe.h"
-_PORTABLE = "src/base/portable.hpp"
+# Each the one place of its layer that asks what it is compiled for.
+_CONDITIONAL = {"src/base/portable.hpp", "src/machine/cpu/processor.hpp"}
 
 _NAMES = re.compile(r"(^|_)(utils?|common|helpers?|impl|misc|manager|fast)(_|\.|$)")
 _TYPE_OR_NAMESPACE = re.compile(r"^(template <.*?> ?(requires .*)?)?\b(namespace|extern|class|struct|union|enum)\b")
@@ -67,17 +68,23 @@ def function_lines(path, code):
             yield f"{path}: {statement[:60]}: {end - number + 1} lines; a function has at most {bound}"
 
 
+def _is_toggle(path, name):
+    """Highway's way of including a file once for each instruction set; takes the place of #pragma once."""
+    return path.endswith("-inl.hpp") and name.endswith("_INL")
+
+
 def macros(path, code):
     for found in re.finditer(r"^\s*#\s*define\s+(\w+)", code, re.MULTILINE):
         name = found.group(1)
-        if name in MACROS or name == _HIGHWAY_MACRO or path == _C_HEADER:
+        if name in MACROS or name in _HIGHWAY_MACROS or path == _C_HEADER or _is_toggle(path, name):
             continue
         yield f"{path}: #define {name}; the project has six macros: {', '.join(sorted(MACROS))}"
 
 
 def conditions(path, code):
-    """`#if` belongs to portable.hpp and to heads of files, before the first declaration."""
-    if path == _PORTABLE:
+    """`#if` belongs to two files, and to heads of files, before the first declaration. What Highway's own macros
+    select is another matter: a file that it includes once for each instruction set can't do without."""
+    if path in _CONDITIONAL:
         return
     in_head = True
     for number, line in enumerate(code.split("\n"), start=1):
@@ -86,9 +93,9 @@ def conditions(path, code):
             in_head = False
         if in_head or not re.match(r"#\s*if", text):
             continue
-        if "HWY_ONCE" in text or (path == _C_HEADER and "__cplusplus" in text):
+        if re.search(r"\bHWY_\w+", text) or (path == _C_HEADER and "__cplusplus" in text):
             continue
-        yield f"{path}:{number}: {text}: conditions belong to {_PORTABLE} and to heads of files"
+        yield f"{path}:{number}: {text}: conditions belong to portable.hpp, processor.hpp and heads of files"
 
 
 def names(path, _):

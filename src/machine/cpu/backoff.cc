@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "machine/cpu/processor.hpp"
+
 namespace megamoe::cpu {
 namespace {
 
@@ -11,14 +13,6 @@ constexpr int kSpins = 64;
 constexpr int kYields = 16;
 constexpr int kShortestSleepUs = 20;
 constexpr int kLongestSleepUs = 500;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -30,10 +24,9 @@ void back_off(int polls) {
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
 }
 
-std::uint64_t monotonic_ms() {
+std::int64_t monotonic_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 }  // namespace megamoe::cpu

@@ -70,12 +70,16 @@ template <Machine M>
 template <Machine M, class RunBlocks>
 [[nodiscard]] MEGAMOE_PROTOCOL bool compute(M& m, const Call& call, RunBlocks run) {
   if (!wait_at_gate(m, call, 1)) return false;
+  m.trace(Milestone::kRouted);
   const bool is_refused = call_is_refused(call);
   if (!is_refused && !run()) return false;
+  m.trace(Milestone::kComputed);
   if (!finish_part(m, call, 1)) return false;
 
   if (!wait_at_gate(m, call, 2)) return false;
+  m.trace(Milestone::kMet);
   if (!is_refused) combine(m, call);
+  m.trace(Milestone::kCombined);
   return finish_part(m, call, 2);
 }
 

@@ -8,6 +8,7 @@
 #include "protocol/counters.hpp"
 #include "protocol/fault.hpp"
 #include "protocol/symmetric.hpp"
+#include "protocol/trace.hpp"
 
 namespace megamoe {
 
@@ -73,6 +74,9 @@ struct RowPull {
 ///   leave(abort, wait, observation)     records where this worker stood (the first one's record
 ///   stays), sets the abort
 ///                                       word of every rank when the abort is this rank's own
+///
+/// Tracing, free when off:
+///   trace(milestone)                    this team has reached a point of the call
 template <class M>
 concept Machine = requires(M m,
                            Gate* gate,
@@ -122,6 +126,7 @@ concept Machine = requires(M m,
   m.bump_progress();
   { m.abort() } -> std::same_as<Abort>;
   m.leave(abort, wait, seen);
+  m.trace(Milestone::kRouted);
 };
 
 }  // namespace megamoe

@@ -9,6 +9,6 @@ namespace megamoe::cpu {
 /// threads than cores don't burn the cores that the awaited thread needs.
 void back_off(int polls);
 
-std::uint64_t monotonic_ms();
+std::int64_t monotonic_ns();
 
 }  // namespace megamoe::cpu

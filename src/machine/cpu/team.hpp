@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "machine/cpu/backoff.hpp"
+#include "machine/cpu/tile/tile.hpp"
 #include "protocol/call.hpp"
 #include "protocol/machine.hpp"
 
@@ -22,18 +23,22 @@ struct WorkerState {
   RolesJoined roles_joined{};
 };
 
-/// A row's way into the pool's own format; the tile kernel's.
-using StoreRow = void (*)(const std::uint8_t* codes,
-                          const std::uint8_t* scales,
-                          int k,
-                          std::byte* row,
-                          std::byte* scale_row);
+/// When a rank's first worker reached each milestone of a call, and when the call began and ended;
+/// nanoseconds on the monotonic clock.
+struct CallTimes {
+  std::int64_t start = 0;
+  std::int64_t milestones[4] = {};  ///< by Milestone
+  std::int64_t end = 0;
+
+  std::int64_t at(Milestone milestone) const { return milestones[static_cast<int>(milestone)]; }
+};
 
 /// What the roles of a rank need besides the call.
 struct CallEnvironment {
   std::uint64_t first_epoch = 0;
   std::uint64_t timeout_ms = 0;  ///< 0: waits are not bounded
-  StoreRow store_row = nullptr;
+  const TileKernel* kernel = nullptr;
+  CallTimes* times = nullptr;  ///< the first worker's compute role writes it
 };
 
 /// The CPU machine: a team is one thread, a lane of its own. Orders are those of std::atomic_ref at
@@ -103,14 +108,14 @@ class Team {
   }
 
   void begin_pull(const RowPull& pull) {
-    environment_.store_row(
-        pull.codes.raw(), pull.scales.raw(), call_.problem.hidden, pull.pool_row, pull.pool_scales);
+    environment_.kernel->store_row(
+        pull.codes.raw(), pull.scales.raw(), call_.problem.hidden, pull.pool_row);
     *pull.pool_weight = *pull.weight.raw();
   }
   void finish_pull() {}
 
   void pause(int polls) { back_off(polls); }
-  std::uint64_t now_ms() const { return monotonic_ms(); }
+  std::uint64_t now_ms() const { return static_cast<std::uint64_t>(monotonic_ns() / 1'000'000); }
   std::uint64_t timeout_ms() const { return environment_.timeout_ms; }
   std::uint64_t progress_of(int rank) {
     return word(call_.peers.on(rank, call_.workspace.progress).raw())
@@ -123,6 +128,10 @@ class Team {
     if (claim(call_.local(call_.workspace.fault_claims), 1U) == 0)
       *call_.local(call_.workspace.fault) = {abort, rank(), position_.worker, wait, seen};
     if (abort.reason == AbortReason::kExpired && abort.rank == rank()) tell_all(call_, abort);
+  }
+
+  void trace(Milestone milestone) {
+    if (worker() == 0) environment_.times->milestones[static_cast<int>(milestone)] = monotonic_ns();
   }
 
   /// Sets every rank's abort word, unless it is set: the first cause stays.

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/math.hpp"
+#include "numerics/ue8m0.hpp"
+
+namespace megamoe::cpu {
+
+// A row of either pool, as the tile kernel reads it: k bf16 values, then k / 32 scale bytes.
+//
+// A value is its E4M3 code times its group's scale, exactly, when the scale's exponent is within
+// +-kLargestFoldedExponent, and its code alone otherwise; the scale byte says which. A row all of
+// whose groups are folded is multiplied without a look at its scales; one with any other goes the
+// general way (wide_product.hpp). Groups of zeros have byte 127, and those whose scale is NaN are
+// NaN in all values.
+inline constexpr int kLargestFoldedExponent = 64;
+
+constexpr bool is_folded(Ue8m0 scale) {
+  return is_nan(scale) || (scale.exponent() >= -kLargestFoldedExponent &&
+                           scale.exponent() <= kLargestFoldedExponent);
+}
+
+// The exponent that a group's values still have to be scaled with.
+constexpr int remaining_exponent(Ue8m0 scale) {
+  return is_folded(scale) ? 0 : scale.exponent();
+}
+
+constexpr std::size_t row_scales_offset(int k) {
+  return 2 * static_cast<std::size_t>(k);
+}
+
+// The least distance between rows, a multiple of 64; 64-byte aligned rows, please.
+constexpr std::size_t row_bytes(int k) {
+  return align_up(row_scales_offset(k) + static_cast<std::size_t>(k) / kGroupSize, std::size_t{64});
+}
+
+inline const std::uint8_t* row_scales(const std::byte* row, int k) {
+  return reinterpret_cast<const std::uint8_t*>(row + row_scales_offset(k));
+}
+
+inline bool has_folded_scales(const std::byte* row, int k) {
+  const std::uint8_t* scales = row_scales(row, k);
+  unsigned unfolded = 0;
+  for (int group = 0; group < k / kGroupSize; ++group)
+    unfolded |= is_folded(Ue8m0{scales[group]}) ? 0U : 1U;
+  return unfolded == 0;
+}
+
+}  // namespace megamoe::cpu

@@ -1,0 +1,76 @@
+// The whole layer of one expert, for every instruction set of this computer, against fp64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tile_case.hpp"
+
+namespace megamoe::cpu {
+namespace {
+
+class TileTest : public testing::TestWithParam<InstructionSet> {
+ protected:
+  TileKernel kernel_{GetParam()};
+
+  void expect_close(const Expert& expert, const Tokens& tokens, double bound = 0.002) const {
+    const int hidden = expert.problem.hidden;
+    const std::vector<float> actual = widened(run_layer(kernel_, expert, tokens));
+    const std::vector<float> expected =
+        reference_linear2(expert, reference_linear1(expert, tokens));
+    for (int row = 0; row < tokens.num_rows; ++row)
+      EXPECT_LT(relative_error(&actual[static_cast<std::size_t>(row * hidden)],
+                               &expected[static_cast<std::size_t>(row * hidden)],
+                               hidden),
+                bound)
+          << "row " << row;
+  }
+};
+
+TEST_P(TileTest, AgreesWithFp64OverShapes) {
+  struct Shape {
+    int hidden, intermediate, rows;
+  };
+  int seed = 1;
+  for (const Shape& shape : {Shape{32, 32, 3},
+                             Shape{32, 96, 5},
+                             Shape{96, 32, 14},
+                             Shape{96, 160, 25},
+                             Shape{288, 352, 7},
+                             Shape{2880, 96, 4},
+                             Shape{96, 2880, 4},
+                             Shape{2304, 768, 2}}) {
+    SCOPED_TRACE(testing::Message()
+                 << "seed " << seed << ", H " << shape.hidden << ", I " << shape.intermediate);
+    Random random(static_cast<unsigned>(seed++));
+    const Expert expert =
+        random_expert(random, shape.hidden, shape.intermediate, ScaleBytes::between(116, 122));
+    expect_close(expert,
+                 random_tokens(random, shape.rows, shape.hidden, ScaleBytes::between(112, 120)));
+  }
+}
+
+TEST_P(TileTest, AgreesWithFp64WithBiasesAndBothActivations) {
+  for (const ActivationKind kind : {ActivationKind::kSwiglu, ActivationKind::kSwigluOai}) {
+    for (const float clamp : {0.5F, 7.0F, 1e30F}) {
+      SCOPED_TRACE(testing::Message() << "seed 21, clamp " << clamp);
+      Random random(21);
+      Expert expert = random_expert(random, 256, 192, ScaleBytes::between(117, 121));
+      add_biases(random, expert);
+      expert.problem.activation = {.kind = kind, .clamp = clamp, .alpha = 1.702F, .limit = clamp};
+      expect_close(expert, random_tokens(random, 17, 256, ScaleBytes::between(113, 119)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets,
+                         TileTest,
+                         testing::ValuesIn(supported_instruction_sets().begin(),
+                                           supported_instruction_sets().end()),
+                         [](const auto& set) {
+                           std::string text(name(set.param));
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace megamoe::cpu

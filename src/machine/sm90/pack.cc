@@ -1,0 +1,126 @@
+#include "machine/sm90/pack.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.hpp"
+
+namespace megamoe::sm90 {
+namespace {
+
+constexpr std::uint8_t kNanScale = 255;
+constexpr int kScaleBias = 127;
+
+std::uint8_t code_at(const CanonicalRow& row, int k) {
+  const std::uint8_t both = row.codes[static_cast<std::size_t>(k / 2)];
+  return static_cast<std::uint8_t>(k % 2 == 0 ? both & 0xF : both >> 4);
+}
+
+// -0 is a zero too: its exponent must not widen the row's range.
+bool has_magnitude(const CanonicalRow& row, int group) {
+  const auto bytes = row.codes.subspan(static_cast<std::size_t>(group) * kGroup / 2, kGroup / 2);
+  return std::any_of(bytes.begin(), bytes.end(), [](std::uint8_t b) { return (b & 0x77) != 0; });
+}
+
+int field_of(Operands operands, const RowRange& range, std::uint8_t scale) {
+  const int bias = operands == Operands::kFloat8 ? kFieldBias8 : kFieldBias16;
+  return scale - kScaleBias - range.base + bias;
+}
+
+void store_code(std::byte* slab, const CodePlace& place, std::uint8_t code) {
+  std::uint32_t word;
+  std::memcpy(&word, slab + place.word_byte, sizeof word);
+  word |= std::uint32_t{code & 7U} << place.magnitude_bit;
+  word |= std::uint32_t{code >> 3U} << place.sign_bit;
+  std::memcpy(slab + place.word_byte, &word, sizeof word);
+}
+
+void store_exponent(std::byte* slab, const ExponentPlace& place, int field) {
+  slab[place.byte] |= static_cast<std::byte>(field << place.bit);
+}
+
+void pack_row(const WeightLayout& layout,
+              const CanonicalRow& row,
+              const RowRange& range,
+              int packed_row,
+              std::byte* packed) {
+  const int slab_index = packed_row / kSlabRows;
+  const int block = slab_index / kBlockSlabs;
+  const int in_slab = packed_row % kSlabRows;
+  const int groups = layout.depth / kGroup;
+  for (int group = 0; group < groups; ++group) {
+    const int step = group / kGroupsPerStep;
+    const int in_step = group % kGroupsPerStep;
+    std::byte* slab = packed + layout.offset(block, step, slab_index % kBlockSlabs);
+    for (int i = 0; i < kGroup; ++i)
+      store_code(slab,
+                 code_place(layout.operands, in_slab, in_step * kGroup + i),
+                 code_at(row, group * kGroup + i));
+    const bool counts = !range.is_nan && has_magnitude(row, group);
+    const int field =
+        counts ? field_of(layout.operands, range, row.scales[static_cast<std::size_t>(group)]) : 0;
+    store_exponent(slab, exponent_place(layout.operands, in_slab, in_step), std::max(field, 0));
+  }
+}
+
+}  // namespace
+
+RowRange range_of(Operands operands, const CanonicalRow& row) {
+  int most = -1;
+  int least = 256;
+  RowRange range;
+  for (int group = 0; group < static_cast<int>(row.scales.size()); ++group) {
+    const std::uint8_t scale = row.scales[static_cast<std::size_t>(group)];
+    if (scale == kNanScale) range.is_nan = true;
+    if (scale == kNanScale || !has_magnitude(row, group)) continue;
+    most = std::max<int>(most, scale);
+    least = std::min<int>(least, scale);
+  }
+  if (most < 0) return range;
+  const int top = operands == Operands::kFloat8 ? kTopField8 - kFieldBias8
+                                                : kTopField16 - kFieldBias16;
+  range.base = most - kScaleBias - top;
+  // A bf16 row loses only groups more than 2^132 under its largest, which fp32 sums can't hold beside it.
+  range.fits = operands == Operands::kBfloat16 || most - least <= kTopField8;
+  return range;
+}
+
+CanonicalRow CanonicalLinear::row(const WeightLayout& layout, int packed_row) const {
+  const int row = is_gate_up ? gate_up_row(packed_row, layout.rows / 2) : packed_row;
+  const auto code_bytes = static_cast<std::size_t>(layout.depth / 2);
+  const auto scale_bytes = static_cast<std::size_t>(layout.depth / kGroup);
+  const auto at = static_cast<std::size_t>(row);
+  return {{codes + at * code_bytes, code_bytes}, {scales + at * scale_bytes, scale_bytes}};
+}
+
+bool fits_float8(const WeightLayout& layout, const CanonicalLinear& linear) {
+  for (int row = 0; row < layout.rows; ++row)
+    if (!range_of(Operands::kFloat8, linear.row(layout, row)).fits) return false;
+  return true;
+}
+
+void pack(const WeightLayout& layout,
+          const CanonicalLinear& linear,
+          std::span<std::byte> packed,
+          std::span<std::int16_t> bases) {
+  MEGAMOE_CHECK(static_cast<std::int64_t>(packed.size()) == layout.bytes());
+  MEGAMOE_CHECK(static_cast<int>(bases.size()) == layout.padded_rows());
+  std::fill(packed.begin(), packed.end(), std::byte{0});
+  std::fill(bases.begin(), bases.end(), std::int16_t{0});
+  for (int row = 0; row < layout.rows; ++row) {
+    const CanonicalRow source = linear.row(layout, row);
+    const RowRange range = range_of(layout.operands, source);
+    require(range.fits,
+            ErrorCode::kInvalidArgument,
+            "weight row ",
+            row,
+            ": its group exponents span more than ",
+            kTopField8,
+            " binades, which the FP8 form can't hold; pack the layer for bf16 operands");
+    bases[static_cast<std::size_t>(row)] =
+        range.is_nan ? kNanBase : static_cast<std::int16_t>(range.base);
+    pack_row(layout, source, range, row, packed.data());
+  }
+}
+
+}  // namespace megamoe::sm90

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "base/math.hpp"
+#include "machine/sm90/fragment.hpp"
+#include "machine/sm90/pool_tile.hpp"
+
+namespace megamoe::sm90 {
+
+inline constexpr int kWarpThreads = 32;
+inline constexpr int kWarpgroupThreads = 128;
+inline constexpr int kSharedMemoryLimit = 227 * 1024;
+inline constexpr int kRegisterFile = 65'536;
+
+// `setmaxnreg` of the two kinds of warpgroup. What the launch gave a CTA is all there is to share.
+struct RegisterBudget {
+  int issue;
+  int math;
+  bool operator==(const RegisterBudget&) const = default;
+};
+
+// Everything that changes the code of the kernel. One warpgroup issues (weight loader, token loader, two
+// dispatch warps); the others multiply, 64 weight rows each.
+struct Plan {
+  Operands operands;
+  int block_m;  // tokens of a tile
+  int math_warpgroups;
+  int stages;
+  RegisterBudget registers;
+
+  bool operator==(const Plan&) const = default;
+
+  constexpr int math_threads() const { return math_warpgroups * kWarpgroupThreads; }
+  constexpr int threads() const { return math_threads() + kWarpgroupThreads; }
+  // A block is 256 weight rows; with two math warpgroups they are taken in two passes over K.
+  constexpr int passes() const { return kBlockSlabs / math_warpgroups; }
+  // Few tokens: the next step is decoded while this one multiplies, at the price of a second set of
+  // registers. Many tokens: the warpgroups hide each other's decode instead.
+  constexpr bool decodes_ahead() const { return block_m <= 32; }
+  constexpr int tile_bytes() const { return token_tile_bytes(operands, block_m); }
+  constexpr int weight_bytes() const { return math_warpgroups * slab_bytes(operands); }
+  constexpr int launch_registers() const {
+    return std::min(kRegisterFile / threads() / 8 * 8, 248);
+  }
+};
+
+// What a stage takes in shared memory, by arithmetic; SharedStorage is held to it.
+constexpr int stage_bytes(const Plan& plan) {
+  constexpr int kTwoBarriers = 16;
+  const int scales_end = plan.tile_bytes() + plan.block_m * 4;
+  const int weights_end = align_up(scales_end, 128) + plan.weight_bytes();
+  return align_up(align_up(weights_end, 16) + kTwoBarriers, 1024);
+}
+
+constexpr const char* what_is_wrong(const Plan& plan) {
+  if (plan.block_m < 8 || plan.block_m % 8 != 0) return "block_m: wgmma takes multiples of 8";
+  if (plan.block_m > 192) return "block_m: sums of more than 192 tokens don't fit the registers";
+  if (plan.math_warpgroups != 2 && plan.math_warpgroups != 4)
+    return "math_warpgroups: a block of four slabs is cut in one or two passes";
+  if (plan.stages < 2) return "stages: a pipeline needs two";
+  const int budget =
+      plan.registers.issue * kWarpgroupThreads + plan.registers.math * plan.math_threads();
+  if (budget > plan.launch_registers() * plan.threads())
+    return "registers: more than the launch gives";
+  if (plan.registers.issue % 8 != 0 || plan.registers.math % 8 != 0)
+    return "registers: setmaxnreg takes multiples of 8";
+  return nullptr;
+}
+
+consteval Plan checked(Plan plan) {
+  if (what_is_wrong(plan) != nullptr) throw std::invalid_argument(what_is_wrong(plan));
+  return plan;
+}
+
+}  // namespace megamoe::sm90

@@ -13,9 +13,6 @@
 namespace megamoe {
 namespace {
 
-// Tokens go through in portions whose slot rows fit in this.
-constexpr std::int64_t kSlotBytes = std::int64_t{256} << 20;
-
 // Up to ExpertPass::kMostPairs (token, k) pairs of one expert.
 struct Job {
   int expert;
@@ -162,7 +159,7 @@ ReferenceOutput reference_forward(const Problem& problem,
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   Pool pool(problem, options.num_threads > 0 ? options.num_threads : cores);
   const std::int64_t slot_values = std::int64_t{problem.topk} * problem.hidden;
-  const std::int64_t most_tokens = std::max<std::int64_t>(1, kSlotBytes / 2 / slot_values);
+  const std::int64_t most_tokens = std::max<std::int64_t>(1, options.slot_bytes / 2 / slot_values);
   for (std::int64_t first = 0; first < tokens.num_tokens; first += most_tokens) {
     const Portion portion{first, std::min(most_tokens, tokens.num_tokens - first)};
     const std::int64_t first_pair = first * problem.topk;

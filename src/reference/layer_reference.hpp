@@ -37,6 +37,8 @@ struct ReferenceOutput {
 struct ReferenceOptions {
   int num_threads = 0;  // 0: as many as the computer has
   bool keep_stages = false;
+  std::int64_t slot_bytes = std::int64_t{256}
+                            << 20;  // tokens go through in portions whose slots fit
 };
 
 // The whole layer without ranks, tiles, pools or fusion: token by token and expert by expert, in

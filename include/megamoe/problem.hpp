@@ -5,10 +5,11 @@
 
 namespace megamoe {
 
-inline constexpr int kMaxRanks = 72;         ///< one NVLink domain of the largest kind
-inline constexpr int kMaxExperts = 1024;     ///< over all ranks
-inline constexpr int kMaxTopk = 32;          ///< k-slots of a token
-inline constexpr int kMaxCapacity = 65'536;  ///< tokens of a rank in one call
+inline constexpr int kMaxRanks = 72;             ///< one NVLink domain of the largest kind
+inline constexpr int kMaxExperts = 1024;         ///< over all ranks
+inline constexpr int kMaxTopk = 32;              ///< k-slots of a token
+inline constexpr int kMaxCapacity = 65'536;      ///< tokens of a rank in one call
+inline constexpr int kMaxLinearWidth = 1 << 20;  ///< of hidden and of intermediate
 
 /// Which gated activation stands between linear 1 and linear 2.
 enum class ActivationKind : std::uint8_t {
@@ -36,8 +37,8 @@ struct Problem {
   int ranks = 1;            ///< R, 1..72; expert e lives on rank e / experts_per_rank()
   int experts = 1;          ///< E, a multiple of `ranks`, at most 1024
   int topk = 1;             ///< K, 1..32
-  int hidden = 32;          ///< H, a multiple of 32
-  int intermediate = 32;    ///< I, a multiple of 32
+  int hidden = 32;          ///< H, a multiple of 32, at most 2^20
+  int intermediate = 32;    ///< I, a multiple of 32, at most 2^20
   int capacity = 1;         ///< C, 1..65536: the most tokens that a rank may bring to one call
   bool has_biases = false;  ///< per-expert biases on gate, up and down
   Activation activation;

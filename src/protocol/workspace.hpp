@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "megamoe/problem.hpp"
 #include "numerics/bfloat16.hpp"
@@ -141,6 +143,40 @@ constexpr Workspace Workspace::plan(const Problem& p,
   w.format = format;
   w.pool_rows = pool_rows;
   return w;
+}
+
+/// A named stretch of the workspace.
+struct WorkspaceItem {
+  std::string_view name;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;  ///< up to the next item, so that the items' sum is the workspace
+};
+
+/// What the workspace consists of, in the order of the carve, whose offsets it reads.
+constexpr std::array<WorkspaceItem, 15> items(const Workspace& w) {
+  std::array<WorkspaceItem, 15> all = {{
+      {"control", w.abort.offset},  // all words up to the refusals
+      {"counts", w.sent.offset},
+      {"ring", w.arrived.offset},
+      {"tokens", w.tokens.offset},
+      {"token_scales", w.token_scales.offset},
+      {"topk_weights", w.topk_weights.offset},
+      {"topk_ids", w.topk_ids.offset},
+      {"source", w.source.offset},
+      {"combine", w.combine.offset},
+      {"row_source", w.row_source.offset},
+      {"row_weight", w.row_weight.offset},
+      {"linear1_rows", w.linear1_rows.offset},
+      {"linear1_scales", w.linear1_scales.offset},
+      {"linear2_rows", w.linear2_rows.offset},
+      {"linear2_scales", w.linear2_scales.offset},
+  }};
+  std::uint64_t end = w.bytes;
+  for (auto item = all.rbegin(); item != all.rend(); ++item) {
+    item->bytes = end - item->begin;
+    end = item->begin;
+  }
+  return all;
 }
 
 }  // namespace megamoe

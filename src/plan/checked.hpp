@@ -1,0 +1,56 @@
+#pragma once
+
+#include "base/check.hpp"
+#include "megamoe/plan.hpp"
+#include "plan/shared_memory.hpp"
+#include "protocol/workspace.hpp"
+
+namespace megamoe {
+
+/// What no kernel can be built for, as a reason; null for a plan that can. One function for
+/// constants, where a broken plan does not compile, and for run time.
+constexpr const char* what_is_wrong(const KernelPlan& k) {
+  const bool is_cpu = k.machine == MachineKind::kCpu;
+  if (k.block_m < kSmallestBlockM || k.block_m > kLargestBlockM || kPoolGranule % k.block_m != 0)
+    return "block_m: a pool of whole granules of 384 rows must divide into blocks of 8 to 192";
+  if (k.linear1_block_n < 64 || k.linear1_block_n % 64 != 0)
+    return "linear1_block_n: 64 gate and up rows make one group of 32 activations";
+  if (k.linear2_block_n < 32 || k.linear2_block_n % 32 != 0)
+    return "linear2_block_n: rows are packed by 32";
+  if (is_cpu) {
+    return k.stages == 0 && k.shared_bytes == 0 && k.tmem_columns == 0
+               ? nullptr
+               : "stages: a CPU has no pipeline in shared memory";
+  }
+  if (k.block_m % 8 != 0) return "block_m: the MMA takes multiples of 8 tokens";
+  if (k.block_k < 128 || k.block_k % 128 != 0)
+    return "block_k: a swizzled tile is 128 bytes of K wide";
+  if (k.stages < 2) return "stages: a pipeline needs two";
+  if (k.stages > 32) return "stages: more than 32 are never filled";
+  if (k.dispatch_warps < 1 || k.issue_warps < 1)
+    return "dispatch_warps: someone must pull and load";
+  if (k.math_warps < 4 || k.math_warps % 4 != 0) return "math_warps: they work in groups of four";
+  if (k.threads() > 1024) return "threads: a CTA has at most 1024";
+  if (k.shared_bytes < 1 || k.shared_bytes > 227 * 1024)
+    return "shared_bytes: a CTA may ask for at most 227 KiB";
+  if (k.machine == MachineKind::kSm90) return nullptr;
+  if (k.block_m % 16 != 0) return "block_m: a paired MMA takes multiples of 16 tokens";
+  if (k.linear1_block_n != 128 || k.linear2_block_n != 128)
+    return "linear1_block_n: a CTA of a pair has 128 weight rows";
+  if (k.tmem_columns < tmem_columns_used(k.block_m) || k.tmem_columns > 512 ||
+      (k.tmem_columns & (k.tmem_columns - 1)) != 0)
+    return "tmem_columns: a power of two up to 512 that holds accumulators and scales";
+  return nullptr;
+}
+
+/// The plan itself; throws Error(kInvalidArgument) with the reason when something is wrong.
+constexpr KernelPlan checked(const KernelPlan& kernel) {
+  if (const char* reason = what_is_wrong(kernel); reason != nullptr)
+    throw Error(ErrorCode::kInvalidArgument, sentence("the plan can't be built: ", reason));
+  return kernel;
+}
+
+static_assert(checked({.block_m = 16}).block_m == 16);
+static_assert(what_is_wrong({.block_m = 20}) != nullptr);
+
+}  // namespace megamoe

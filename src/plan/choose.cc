@@ -1,0 +1,196 @@
+#include "plan/choose.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.hpp"
+#include "plan/checked.hpp"
+#include "plan/pool_size.hpp"
+#include "plan/shared_memory.hpp"
+
+namespace megamoe {
+namespace {
+
+void note(Plan& plan, std::string_view field, std::int64_t value, std::string why) {
+  plan.rules.push_back({std::string(field), sentence(value), std::move(why)});
+}
+
+// Rows of an expert when routing is balanced and every rank brings as many tokens as this one.
+double expected_rows_of(const Problem& p, int tokens) {
+  return static_cast<double>(tokens) * p.ranks * p.topk / p.experts;
+}
+
+// Pool blocks that an expert with rows is expected to fill.
+std::int64_t blocks_m_of(const Plan& plan) {
+  const auto rows = static_cast<std::int64_t>(std::ceil(plan.expected_rows));
+  return std::max(ceil_div(rows, std::int64_t{plan.kernel.block_m}), std::int64_t{1});
+}
+
+void expect(Plan& plan, const PlanRequest& request) {
+  const Problem& p = plan.problem;
+  plan.expected_tokens = std::clamp(request.expected_tokens.value_or(p.capacity), 0, p.capacity);
+  plan.expected_rows = expected_rows_of(p, plan.expected_tokens);
+  plan.rules.push_back({"expected_rows",
+                        sentence(plan.expected_rows),
+                        sentence("a balanced routing of ",
+                                 plan.expected_tokens,
+                                 " tokens x ",
+                                 p.ranks,
+                                 " ranks x top-",
+                                 p.topk,
+                                 " over ",
+                                 p.experts,
+                                 " experts")});
+}
+
+void choose_tile(Plan& plan, const Limits& limits) {
+  const TileRule& rule = tile_rule_of(limits.tiles, plan.expected_rows);
+  plan.kernel.block_m = rule.block_m;
+  const std::string range = rule.up_to_rows_per_expert == kAnyRows
+                                ? std::string("more rows an expert than the other rows cover")
+                                : sentence("up to ", rule.up_to_rows_per_expert, " rows an expert");
+  note(plan, "block_m", rule.block_m, sentence(range, "; ", rule.why));
+}
+
+// Linear 1 blocks that each worker gets of a call, if they are `block_n` wide.
+std::int64_t blocks_per_worker(const Plan& plan, int block_n) {
+  const Problem& p = plan.problem;
+  const std::int64_t pairs = std::int64_t{plan.expected_tokens} * p.topk;
+  const std::int64_t touched = std::clamp<std::int64_t>(pairs, 1, p.experts_per_rank());
+  return touched * blocks_m_of(plan) * ceil_div(2 * plan.padded_intermediate, block_n) /
+         plan.workers;
+}
+
+void choose_channels(Plan& plan, const Limits& limits) {
+  plan.padded_hidden = limits.padded_hidden(plan.problem);
+  plan.padded_intermediate = limits.padded_intermediate(plan.problem);
+  const auto* rule = limits.channels.data();
+  while (blocks_per_worker(plan, rule->linear1_block_n) < rule->least_blocks_per_worker)
+    ++rule;
+  plan.kernel.linear1_block_n = rule->linear1_block_n;
+  plan.kernel.linear2_block_n = rule->linear2_block_n;
+  plan.linear1_blocks = ceil_div(2 * plan.padded_intermediate, rule->linear1_block_n);
+  plan.linear2_blocks = ceil_div(plan.padded_hidden, rule->linear2_block_n);
+  note(plan,
+       "block_n",
+       rule->linear1_block_n,
+       sentence(rule->why,
+                "; ",
+                blocks_per_worker(plan, rule->linear1_block_n),
+                " linear 1 blocks a worker expected"));
+}
+
+// The fewest experts whose linear 1 keeps every worker busy, though half of the rows may be
+// elsewhere, then evened out over the waves: a last wave of a few experts would leave workers idle.
+void choose_wave(Plan& plan) {
+  const int experts = plan.problem.experts_per_rank();
+  const std::int64_t blocks = blocks_m_of(plan) * plan.linear1_blocks;
+  const std::int64_t wanted = std::int64_t{kImbalance} * plan.workers;
+  std::int64_t fewest = ceil_div(wanted, blocks);
+  std::string why = sentence(
+      "an expert has ", blocks, " linear 1 blocks, and ", plan.workers, " workers want ", wanted);
+  if (fewest == 1 && blocks_m_of(plan) == 1 && experts > 1) {
+    fewest = 2;
+    why += "; two, so that linear 2 of the first finds its linear 1 long done";
+  }
+  fewest = std::min<std::int64_t>(fewest, experts);
+  const std::int64_t even = ceil_div<std::int64_t>(experts, experts / fewest);
+  if (even != fewest) why += sentence("; ", fewest, " suffice, evened out over ", experts);
+  const std::int64_t ring = plan.pool_rows / plan.kernel.block_m;
+  const std::int64_t room = std::max<std::int64_t>(ring / blocks_m_of(plan), 1);
+  if (room < even) why += sentence("; the ring's ", ring, " blocks hold ", room);
+  plan.experts_per_wave = static_cast<int>(std::min(even, room));
+  note(plan, "experts_per_wave", plan.experts_per_wave, why);
+}
+
+void choose_stages(Plan& plan, const Limits& limits) {
+  KernelPlan& k = plan.kernel;
+  const SharedSum sum = shared_sum(k, plan.problem.experts);
+  k.stages = std::min(sum.stages_in(limits.shared_bytes), 32);
+  require(k.stages >= 2,
+          ErrorCode::kInvalidArgument,
+          "shared memory of a CTA is ",
+          limits.shared_bytes,
+          " bytes; block_m ",
+          k.block_m,
+          " takes ",
+          sum.bytes(2),
+          " for two stages of ",
+          sum.stage_bytes);
+  k.shared_bytes = sum.bytes(k.stages);
+  for (const SharedPart& part : sum.fixed)
+    plan.shared_items.push_back({part.name, static_cast<std::uint64_t>(part.bytes)});
+  plan.shared_items.push_back(
+      {"stages",
+       static_cast<std::uint64_t>(k.stages) * static_cast<std::uint64_t>(sum.stage_bytes)});
+  note(plan,
+       "stages",
+       k.stages,
+       sentence("(",
+                limits.shared_bytes,
+                " - ",
+                sum.fixed_bytes(),
+                " fixed) / ",
+                sum.stage_bytes,
+                " bytes a stage"));
+}
+
+void choose_pipeline(Plan& plan, const Limits& limits) {
+  KernelPlan& k = plan.kernel;
+  const auto rule = std::find_if(limits.pipelines.begin(),
+                                 limits.pipelines.end(),
+                                 [&](const PipelineRule& r) { return r.block_m == k.block_m; });
+  require(rule != limits.pipelines.end(),
+          ErrorCode::kInvalidArgument,
+          "block_m is ",
+          k.block_m,
+          "; the machine's table of pipelines has no such row");
+  const bool is_sm100 = k.machine == MachineKind::kSm100;
+  k.block_k = rule->block_k;
+  if (plan.padded_hidden % k.block_k != 0 || plan.padded_intermediate % k.block_k != 0)
+    k.block_k = 128;
+  k.store_m = rule->store_m;
+  k.math_warps = 4 * rule->math_warpgroups;
+  k.dispatch_warps = is_sm100 ? 4 : 2;
+  k.issue_warps = is_sm100 ? 4 : 2;
+  const PoolFormat format = limits.pool_format(plan.problem);
+  k.pull_bytes = pull_bytes_of(static_cast<int>(format.linear1_row_bytes));
+  note(plan,
+       "math_warps",
+       k.math_warps,
+       sentence(rule->why, k.block_k == rule->block_k ? "" : "; K is no multiple of 256, so 128"));
+  choose_stages(plan, limits);
+  if (!is_sm100) return;
+  k.tmem_columns = tmem_columns_of(k.block_m);
+  note(plan,
+       "tmem_columns",
+       k.tmem_columns,
+       sentence(tmem_columns_used(k.block_m),
+                " used: two accumulators of ",
+                k.block_m,
+                ", and scales; allocated as a power of two"));
+}
+
+}  // namespace
+
+Plan choose_plan(const Problem& problem, const Limits& limits, const PlanRequest& request) {
+  validate(problem);
+  Plan plan;
+  plan.problem = problem;
+  plan.kernel.machine = limits.machine;
+  plan.workers = limits.workers;
+  expect(plan, request);
+  choose_tile(plan, limits);
+  choose_channels(plan, limits);
+  choose_pool(plan, limits, request);
+  choose_wave(plan);
+  if (limits.machine != MachineKind::kCpu) choose_pipeline(plan, limits);
+  plan.kernel = checked(plan.kernel);
+  return plan;
+}
+
+Workspace workspace_of(const Plan& plan, const Limits& limits) {
+  return Workspace::plan(plan.problem, limits.pool_format(plan.problem), plan.pool_rows);
+}
+
+}  // namespace megamoe

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/math.hpp"
+#include "megamoe/plan.hpp"
+#include "plan/rules.hpp"
+#include "protocol/workspace.hpp"
+
+namespace megamoe {
+
+/// How a machine lays out pool rows; its own affair, so the machine brings it.
+using PoolFormatOf = PoolFormat (*)(const Problem&);
+
+/// What a machine allows. A value; a caller who knows better (a device with less memory, a tuned
+/// table) changes a field.
+struct Limits {
+  MachineKind machine = MachineKind::kCpu;
+  int workers = 1;       ///< that run at the same time, for certain
+  int shared_bytes = 0;  ///< that a CTA may ask for
+  int tmem_columns = 0;
+  int hidden_granule = 32;  ///< H and I are padded to multiples of these, in the weights
+  int intermediate_granule = 32;
+  std::uint64_t symmetric_bytes = kNoBudget;  ///< the most of a rank, whatever the caller asks
+  std::uint64_t pool_bytes = kNoBudget;  ///< a pool beyond it gains nothing: what is not asked for
+  PoolFormatOf pool_format = nullptr;
+  std::span<const TileRule> tiles;
+  std::span<const ChannelRule> channels;
+  std::span<const PipelineRule> pipelines;  ///< empty on the CPU
+
+  constexpr int padded_hidden(const Problem& p) const { return align_up(p.hidden, hidden_granule); }
+  constexpr int padded_intermediate(const Problem& p) const {
+    return align_up(p.intermediate, intermediate_granule);
+  }
+};
+
+/// SM90 and SM100 pool rows as this layer assumes them while no machine says otherwise.
+PoolFormat sm90_pool_format(const Problem& problem);
+PoolFormat sm100_pool_format(const Problem& problem);
+
+/// `workers` pairs of threads of this process. Its symmetric memory is the computer's, which this
+/// function does not look at: symmetric_bytes is kNoBudget.
+Limits cpu_limits(int workers, PoolFormatOf pool_format);
+
+/// As many workers as SMs: one CTA an SM. For a GPU of which a part is used, the part.
+Limits sm90_limits(int num_sms);
+
+/// SMs work in pairs; an odd one stays idle.
+Limits sm100_limits(int num_sms);
+
+}  // namespace megamoe

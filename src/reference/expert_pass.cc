@@ -31,21 +31,21 @@ void decode_float8(const std::uint8_t* codes,
                    const std::uint8_t* scales,
                    std::int64_t count,
                    double* values) {
-  static const auto kValues = [] {
+  static const auto value_of = [] {
     std::array<double, 256> table{};
     for (std::size_t code = 0; code < table.size(); ++code)
       table[code] = to_float(Float8E4M3{static_cast<std::uint8_t>(code)});
     return table;
   }();
   for (std::int64_t i = 0; i < count; ++i)
-    values[i] = kValues[codes[i]] * scale_of(scales[i / kGroupSize]);
+    values[i] = value_of[codes[i]] * scale_of(scales[i / kGroupSize]);
 }
 
 void decode_float4(const std::uint8_t* packed,
                    const std::uint8_t* scales,
                    std::int64_t count,
                    double* values) {
-  static const auto kPairs = [] {
+  static const auto pair_of = [] {
     std::array<std::array<double, 2>, 256> table{};
     for (std::size_t pair = 0; pair < table.size(); ++pair) {
       const auto byte = static_cast<std::uint8_t>(pair);
@@ -56,7 +56,7 @@ void decode_float4(const std::uint8_t* packed,
   for (std::int64_t first = 0; first < count; first += kGroupSize) {
     const double scale = scale_of(scales[first / kGroupSize]);
     for (std::int64_t i = first; i < first + kGroupSize; i += 2) {
-      const std::array<double, 2>& pair = kPairs[packed[i / 2]];
+      const std::array<double, 2>& pair = pair_of[packed[i / 2]];
       values[i] = pair[0] * scale;
       values[i + 1] = pair[1] * scale;
     }
@@ -159,6 +159,35 @@ void ExpertPass::activate(const float* bias, float routing_weight, std::size_t p
                scales_.data() + pair_row * extent(intermediate / kGroupSize));
 }
 
+void ExpertPass::keep(std::span<const std::int64_t> pairs, ReferenceStages& stages) const {
+  const std::int64_t intermediate = problem_.intermediate;
+  const std::int64_t groups = intermediate / kGroupSize;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    std::copy_n(accumulators_.data() + row * 2 * intermediate,
+                2 * intermediate,
+                stages.linear1.data() + pairs[i] * 2 * intermediate);
+    std::copy_n(codes_.data() + row * intermediate,
+                intermediate,
+                stages.codes.data() + pairs[i] * intermediate);
+    std::copy_n(scales_.data() + row * groups, groups, stages.scales.data() + pairs[i] * groups);
+  }
+}
+
+void ExpertPass::write_slot(const float* bias,
+                            float routing_weight,
+                            std::size_t pair_row,
+                            Bfloat16* slot) const {
+  const std::int64_t hidden = problem_.hidden;
+  const double* sums = accumulators_.data() + pair_row * extent(hidden);
+  for (std::int64_t column = 0; column < hidden; ++column) {
+    auto sum = static_cast<float>(sums[column]);
+    // The routing weight went in before linear 2; the bias comes after it and needs it too.
+    if (bias != nullptr) sum += routing_weight * bias[column];
+    slot[column] = to_bfloat16(sum);
+  }
+}
+
 void ExpertPass::run(const WeightView& expert,
                      const TokenView& tokens,
                      std::span<const std::int64_t> pairs,
@@ -167,41 +196,20 @@ void ExpertPass::run(const WeightView& expert,
                      ReferenceStages* stages) {
   const std::int64_t hidden = problem_.hidden;
   const std::int64_t intermediate = problem_.intermediate;
+  const auto num_pairs = static_cast<std::int64_t>(pairs.size());
 
   load_tokens(tokens, pairs);
   multiply(expert.linear1, expert.linear1_scale, 2 * intermediate, hidden, pairs.size());
   for (std::size_t row = 0; row < pairs.size(); ++row)
     activate(expert.linear1_bias, tokens.routing_weights[pairs[row]], row);
-  if (stages != nullptr) {
-    for (std::size_t row = 0; row < pairs.size(); ++row) {
-      const std::int64_t at = static_cast<std::int64_t>(row);
-      std::copy_n(accumulators_.data() + at * 2 * intermediate,
-                  2 * intermediate,
-                  stages->linear1.data() + pairs[row] * 2 * intermediate);
-      std::copy_n(codes_.data() + at * intermediate,
-                  intermediate,
-                  stages->codes.data() + pairs[row] * intermediate);
-      std::copy_n(scales_.data() + at * (intermediate / kGroupSize),
-                  intermediate / kGroupSize,
-                  stages->scales.data() + pairs[row] * (intermediate / kGroupSize));
-    }
-  }
+  if (stages != nullptr) keep(pairs, *stages);
 
-  decode_float8(codes_.data(),
-                scales_.data(),
-                static_cast<std::int64_t>(pairs.size()) * intermediate,
-                operand_.data());
+  decode_float8(codes_.data(), scales_.data(), num_pairs * intermediate, operand_.data());
   multiply(expert.linear2, expert.linear2_scale, hidden, intermediate, pairs.size());
   for (std::size_t row = 0; row < pairs.size(); ++row) {
-    const double* sums = accumulators_.data() + row * extent(hidden);
-    const float routing_weight = tokens.routing_weights[pairs[row]];
-    Bfloat16* slot = slots + (pairs[row] - first_pair) * hidden;
-    for (std::int64_t column = 0; column < hidden; ++column) {
-      auto sum = static_cast<float>(sums[column]);
-      // The routing weight went in before linear 2; the bias comes after and needs it too.
-      if (expert.linear2_bias != nullptr) sum += routing_weight * expert.linear2_bias[column];
-      slot[column] = to_bfloat16(sum);
-    }
+    const std::int64_t pair = pairs[row];
+    Bfloat16* slot = slots + (pair - first_pair) * hidden;
+    write_slot(expert.linear2_bias, tokens.routing_weights[pair], row, slot);
   }
 }
 

@@ -38,6 +38,11 @@ class ExpertPass {
                 std::int64_t depth,
                 std::size_t num_pairs);
   void activate(const float* bias, float routing_weight, std::size_t pair_row);
+  void keep(std::span<const std::int64_t> pairs, ReferenceStages& stages) const;
+  void write_slot(const float* bias,
+                  float routing_weight,
+                  std::size_t pair_row,
+                  Bfloat16* slot) const;
 
   Problem problem_;
   std::vector<double> operand_;       // [pairs, H or I] dequantised activations

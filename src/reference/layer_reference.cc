@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <span>
 #include <thread>
 
@@ -28,11 +30,10 @@ std::size_t extent(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
 
-void check_shape(const Problem& problem, const WeightView& weights) {
+void check_shape(const Problem& problem, bool brings_biases) {
   MEGAMOE_CHECK(problem.hidden > 0 && problem.hidden % kGroupSize == 0);
   MEGAMOE_CHECK(problem.intermediate > 0 && problem.intermediate % kGroupSize == 0);
   MEGAMOE_CHECK(problem.experts > 0 && problem.topk > 0);
-  const bool brings_biases = weights.linear1_bias != nullptr || weights.linear2_bias != nullptr;
   require(problem.has_biases == brings_biases,
           ErrorCode::kInvalidArgument,
           "the layer is said to have ",
@@ -106,28 +107,47 @@ void combine(const Problem& problem,
   }
 }
 
-// The call's threads with their scratch memory, made before the first starts: nothing throws in
-// one.
+// What one thread keeps from job to job.
+struct Seat {
+  explicit Seat(const Problem& problem) : pass(problem) {}
+
+  ExpertPass pass;
+  ExpertScratch expert;
+};
+
+// The call's threads, each with a seat that is made before the first starts. What a job throws ends
+// the others' work too, and reaches the caller.
 class Pool {
  public:
   Pool(const Problem& problem, int num_threads)
-      : passes_(static_cast<std::size_t>(std::max(num_threads, 1)), ExpertPass(problem)) {}
+      : seats_(static_cast<std::size_t>(std::max(num_threads, 1)), Seat(problem)) {}
 
   template <class Work>
   void for_each(const std::vector<Job>& jobs, const Work& work) {
     std::atomic<std::size_t> next = 0;
-    const auto take_jobs = [&](ExpertPass& pass) {
-      for (std::size_t job = next++; job < jobs.size(); job = next++)
-        work(pass, jobs[job]);
+    std::mutex mutex;
+    std::exception_ptr thrown;
+    const auto take_jobs = [&](Seat& seat) {
+      try {
+        for (std::size_t job = next++; job < jobs.size(); job = next++)
+          work(seat, jobs[job]);
+      } catch (...) {
+        next = jobs.size();
+        const std::lock_guard lock(mutex);
+        thrown = std::current_exception();
+      }
     };
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < std::min(passes_.size(), jobs.size()); ++i)
-      threads.emplace_back([&, i] { take_jobs(passes_[i]); });
-    take_jobs(passes_[0]);
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 1; i < std::min(seats_.size(), jobs.size()); ++i)
+        threads.emplace_back([&, i] { take_jobs(seats_[i]); });
+      take_jobs(seats_[0]);
+    }
+    if (thrown) std::rethrow_exception(thrown);
   }
 
  private:
-  std::vector<ExpertPass> passes_;
+  std::vector<Seat> seats_;
 };
 
 ReferenceOutput empty_output(const Problem& problem, const TokenView& tokens, bool keep_stages) {
@@ -145,13 +165,12 @@ ReferenceOutput empty_output(const Problem& problem, const TokenView& tokens, bo
   return output;
 }
 
-}  // namespace
-
-ReferenceOutput reference_forward(const Problem& problem,
-                                  const WeightView& weights,
-                                  const TokenView& tokens,
-                                  const ReferenceOptions& options) {
-  check_shape(problem, weights);
+// `run_job(seat, job, run)` fetches the job's expert and hands it to `run`.
+template <class RunJob>
+ReferenceOutput run_all(const Problem& problem,
+                        const TokenView& tokens,
+                        const ReferenceOptions& options,
+                        const RunJob& run_job) {
   ReferenceOutput output = empty_output(problem, tokens, options.keep_stages);
   output.tokens_per_expert = count_per_expert(problem, tokens);
   ReferenceStages* const stages = options.keep_stages ? &output.stages : nullptr;
@@ -165,15 +184,39 @@ ReferenceOutput reference_forward(const Problem& problem,
     const std::int64_t first_pair = first * problem.topk;
     std::vector<Bfloat16> slots(extent(portion.num_tokens * slot_values));
     const auto pairs = pairs_by_expert(problem, tokens, portion);
-    pool.for_each(split(pairs), [&](ExpertPass& pass, const Job& job) {
-      const WeightView expert = weights.expert(job.expert, problem);
-      pass.run(expert, tokens, job.pairs, first_pair, slots.data(), stages);
+    pool.for_each(split(pairs), [&](Seat& seat, const Job& job) {
+      run_job(seat, job, [&](const WeightView& expert) {
+        seat.pass.run(expert, tokens, job.pairs, first_pair, slots.data(), stages);
+      });
     });
     combine(problem, tokens, portion, slots, output);
     if (stages != nullptr)
       std::copy(slots.begin(), slots.end(), stages->slots.data() + first_pair * problem.hidden);
   }
   return output;
+}
+
+}  // namespace
+
+ReferenceOutput reference_forward(const Problem& problem,
+                                  const WeightView& weights,
+                                  const TokenView& tokens,
+                                  const ReferenceOptions& options) {
+  check_shape(problem, weights.linear1_bias != nullptr || weights.linear2_bias != nullptr);
+  return run_all(problem, tokens, options, [&](Seat&, const Job& job, const auto& run) {
+    run(weights.expert(job.expert, problem));
+  });
+}
+
+ReferenceOutput reference_forward(const Problem& problem,
+                                  const WeightSource& weights,
+                                  const TokenView& tokens,
+                                  const ReferenceOptions& options) {
+  check_shape(problem, weights.facts().has_biases);
+  return run_all(problem, tokens, options, [&](Seat& seat, const Job& job, const auto& run) {
+    run(weights.expert(job.expert, seat.expert));
+    weights.release(job.expert);
+  });
 }
 
 }  // namespace megamoe

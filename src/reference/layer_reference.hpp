@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "files/weight_source.hpp"
 #include "megamoe/problem.hpp"
 #include "megamoe/weights.hpp"
 #include "numerics/bfloat16.hpp"
@@ -49,6 +50,12 @@ struct ReferenceOptions {
 // problem says that there are none, or the reverse.
 ReferenceOutput reference_forward(const Problem& problem,
                                   const WeightView& weights,
+                                  const TokenView& tokens,
+                                  const ReferenceOptions& options = {});
+
+// The same with weights that are read expert by expert.
+ReferenceOutput reference_forward(const Problem& problem,
+                                  const WeightSource& weights,
                                   const TokenView& tokens,
                                   const ReferenceOptions& options = {});
 

@@ -55,7 +55,7 @@ class Group {
   std::vector<std::string> gather(const std::string& mine,
                                   std::uint64_t timeout_ms = kDefaultTimeoutMs);
 
-  const std::shared_ptr<Link>& link() const { return link_; }  ///< for this library's layers
+  const std::shared_ptr<Link>& link() const;  ///< for this library's layers
 
  private:
   std::shared_ptr<Link> link_;

@@ -21,16 +21,15 @@ struct AdoptedMemory {
 /// the others may differ from rank to rank.
 struct LayerOptions {
   std::string machine = "auto";  ///< (same) auto, cpu, sm90 or sm100
-  std::string
-      instruction_set;  ///< (same) of the CPU machine, by name; empty: the best of this computer
+  std::string instruction_set = {};  ///< (same) of the CPU machine, by name; empty: the best of this computer
   int workers = 0;      ///< of this rank; 0: cores / ranks, at least 1
-  double expected_tokens = 0;  ///< a rank's usual tokens, for the plan; 0: each call's own
+  int expected_tokens = 0;     ///< a rank's usual tokens, for the plan; 0: each call's own
   std::int64_t pool_rows = 0;  ///< (same) rows of the ring pool, rounded up to 384; 0: what
                                ///< `memory_budget` allows, at most what any routing can fill
   std::uint64_t memory_budget =
       0;  ///< (same) bytes of symmetric memory of a rank, for the pool's default; 0: no bound
   std::uint64_t timeout_ms = kDefaultTimeoutMs;  ///< of every wait; 0: none
-  AdoptedMemory memory;
+  AdoptedMemory memory = {};
   bool poison = false;  ///< for tests: fills the symmetric memory that need not be zero with 0xFF
 };
 

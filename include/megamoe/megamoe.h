@@ -85,7 +85,7 @@ typedef struct megamoe_layer_options {
   const char* machine;         /* null: auto */
   const char* instruction_set; /* null: the best of this computer */
   int32_t workers;             /* 0: cores / ranks */
-  double expected_tokens;      /* 0: each call's own */
+  int32_t expected_tokens;     /* 0: each call's own */
   int64_t pool_rows;           /* 0: what memory_budget allows */
   uint64_t memory_budget;      /* bytes; 0: no bound */
   uint64_t timeout_ms;         /* of every wait; 0: none */
@@ -93,7 +93,7 @@ typedef struct megamoe_layer_options {
   uint64_t bases_bytes;        /* of each */
 } megamoe_layer_options;
 #define MEGAMOE_LAYER_OPTIONS_INIT \
-  { sizeof(megamoe_layer_options), NULL, NULL, 0, 0.0, 0, 0, 60000, NULL, 0 }
+  { sizeof(megamoe_layer_options), NULL, NULL, 0, 0, 0, 0, 60000, NULL, 0 }
 
 /* One expert in canonical layout. */
 typedef struct megamoe_weights {

@@ -69,14 +69,21 @@ struct FaultRecord {
 };
 
 /// Why a rank refused its input before anything was done. All ranks learn it in barrier 1.
-enum class RefusalKind : std::uint32_t { kNone, kTooManyTokens, kExpertId };
+enum class RefusalKind : std::uint32_t {
+  kNone,
+  kTooManyTokens,  ///< or fewer than none
+  kExpertId,
+  kMissingExpert,  ///< a local expert has no weights
+  kOutput,         ///< null or misaligned
+};
 
 struct Refusal {
   RefusalKind kind = RefusalKind::kNone;
   std::int32_t rank = 0;
   std::int64_t token = 0;  ///< kTooManyTokens: how many there were
   std::int64_t slot = 0;
-  std::int64_t value = 0;  ///< kExpertId: the id
+  std::int64_t value = 0;  ///< kExpertId: the id; kMissingExpert: the local expert; kOutput: the
+                           ///< address
 };
 
 /// Starts anew whenever the awaited rank shows progress; expires when it showed none for the call's

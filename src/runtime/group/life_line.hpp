@@ -1,0 +1,24 @@
+#pragma once
+
+#include "runtime/file_handle.hpp"
+
+namespace megamoe {
+
+/// What tells others that this process has ended: a descriptor to send them, that becomes readable
+/// then (whether or not the parent has reaped it). A pidfd of this process, so that neither pid
+/// namespaces nor reused pids mislead; where the kernel has none, the reading end of a pipe whose
+/// other end this process never writes.
+class LifeLine {
+ public:
+  LifeLine();
+  int for_others() const { return for_others_.get(); }
+
+ private:
+  FileHandle for_others_;
+  FileHandle kept_;  // the pipe's writing end
+};
+
+/// Whether the process behind a life line has ended, or ends within so many milliseconds.
+bool has_ended(int life_line, int within_ms);
+
+}  // namespace megamoe

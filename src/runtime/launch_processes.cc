@@ -1,0 +1,176 @@
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "base/check.hpp"
+#include "megamoe/layer_options.hpp"
+#include "runtime/child.hpp"
+#include "runtime/group/socket_link.hpp"
+#include "runtime/launch.hpp"
+#include "runtime/system_error.hpp"
+
+namespace megamoe {
+namespace {
+
+constexpr std::array kHeldSignals = {SIGINT, SIGTERM, SIGHUP};
+
+struct SocketPair {
+  FrameSocket first, second;
+};
+
+SocketPair make_pair_of_sockets() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw_system_error("socketpair", errno);
+  return {FrameSocket(FileHandle(ends[0])), FrameSocket(FileHandle(ends[1]))};
+}
+
+/// The star of a SocketLink, made before the ranks are: element r is rank r's.
+std::vector<std::vector<FrameSocket>> make_star(int ranks) {
+  std::vector<std::vector<FrameSocket>> star;
+  for (int rank = 0; rank < ranks; ++rank)
+    star.emplace_back(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 1; rank < star.size(); ++rank) {
+    SocketPair pair = make_pair_of_sockets();
+    star.front()[rank] = std::move(pair.first);
+    star[rank].front() = std::move(pair.second);
+  }
+  return star;
+}
+
+/// While it lives, signals that would end this process are held back: descriptor() becomes
+/// readable.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held{};
+    sigemptyset(&held);
+    for (const int signal : kHeldSignals)
+      sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+    file_ = FileHandle(signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~HeldSignals() { release(); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  void release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  int descriptor() const { return file_.get(); }
+  int take() const {
+    signalfd_siginfo info{};
+    const bool is_read = read(descriptor(), &info, sizeof info) == sizeof info;
+    return is_read ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  FileHandle file_;
+};
+
+/// A rank's whole life in its own process. Leaves by _exit: what the parent had open or registered
+/// is not the child's to finish.
+[[noreturn]] void live_as_child(int rank,
+                                std::vector<FrameSocket> sockets,
+                                FrameSocket parent,
+                                const LinkBody& body) {
+  const Ending ending = run_body(
+      [&](const std::shared_ptr<Link>&) {
+        return body(SocketLink::open(rank, std::move(sockets), kDefaultTimeoutMs));
+      },
+      nullptr);
+  report_ending(parent, ending);
+  std::fflush(nullptr);
+  _exit(ending.is_good ? 0 : 1);
+}
+
+class Family {
+ public:
+  explicit Family(int ranks) : endings_(static_cast<std::size_t>(ranks)) {}
+  ~Family() { end_all(); }
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+
+  void raise_children(const LinkBody& body, const HeldSignals& signals) {
+    auto star = make_star(static_cast<int>(endings_.size()));
+    const pid_t parent = getpid();
+    std::fflush(nullptr);  // or each child would write what waits there once more
+    for (std::size_t rank = 0; rank < star.size(); ++rank) {
+      SocketPair report = make_pair_of_sockets();
+      const pid_t pid = fork();
+      if (pid < 0) throw_system_error(sentence("fork of rank ", rank), errno);
+      if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);  // it died before that was set
+        signals.release();
+        auto mine = std::move(star[rank]);
+        star.clear();
+        report.first.close();
+        children_.clear();
+        live_as_child(static_cast<int>(rank), std::move(mine), std::move(report.second), body);
+      }
+      children_.emplace_back(static_cast<int>(rank), pid, std::move(report.first));
+    }
+  }
+
+  /// Waits for all; or ends all because of a signal, and says which.
+  int await_all(const HeldSignals& signals) {
+    while (!children_.empty()) {
+      std::vector<pollfd> entries{{signals.descriptor(), POLLIN, 0}};
+      for (const Child& child : children_)
+        entries.push_back({child.descriptor(), POLLIN, 0});
+      if (poll(entries.data(), entries.size(), -1) < 0) continue;
+      if (entries.front().revents != 0) {
+        end_all();
+        return signals.take();
+      }
+      for (std::size_t i = children_.size(); i-- > 0;)
+        if (entries[i + 1].revents != 0) finish(i);
+    }
+    return 0;
+  }
+
+  std::vector<Ending> endings() { return std::move(endings_); }
+
+ private:
+  void finish(std::size_t index) {
+    Child& child = children_[index];
+    endings_[static_cast<std::size_t>(child.rank())] = child.await();
+    children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  void end_all() {
+    for (const Child& child : children_)
+      kill(child.pid(), SIGKILL);
+    while (!children_.empty())
+      finish(children_.size() - 1);
+  }
+
+  std::vector<Ending> endings_;
+  std::vector<Child> children_;
+};
+
+}  // namespace
+
+std::vector<Ending> run_in_processes(int ranks, const LinkBody& body) {
+  int signal = 0;
+  Family family(ranks);
+  {
+    const HeldSignals signals;
+    family.raise_children(body, signals);
+    signal = family.await_all(signals);
+  }
+  if (signal == 0) return family.endings();
+  raise(signal);
+  throw Error(ErrorCode::kRunFailed, sentence("the ranks were ended by signal ", signal));
+}
+
+}  // namespace megamoe

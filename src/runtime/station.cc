@@ -1,0 +1,159 @@
+#include "runtime/station.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/check.hpp"
+#include "plan/choose.hpp"
+#include "runtime/abort_word.hpp"
+#include "runtime/configuration.hpp"
+#include "runtime/deadline.hpp"
+#include "runtime/faults.hpp"
+#include "runtime/group/agree.hpp"
+#include "runtime/memory/available.hpp"
+
+namespace megamoe {
+namespace {
+
+constexpr std::uint64_t kBarriersOfCall = 3;
+constexpr std::uint64_t kDepartureMs = 1000;
+
+}  // namespace
+
+PlanRequest plan_request(const LayerOptions& options) {
+  PlanRequest request{.pool_rows = options.pool_rows, .byte_budget = options.memory_budget};
+  if (options.expected_tokens > 0) request.expected_tokens = options.expected_tokens;
+  return request;
+}
+
+Station::Turn::Turn(Station& station) : station_(station) {
+  require(!station.is_taken_.test_and_set(std::memory_order_acquire),
+          ErrorCode::kInvalidArgument,
+          "another call is under way on this layer, or on a sibling that shares its memory; there "
+          "can be one at a time");
+}
+
+Station::Station(std::shared_ptr<Link> link, LayerOptions options)
+    : link_(std::move(link)), options_(std::move(options)) {}
+
+std::shared_ptr<Station> Station::open(const std::shared_ptr<Link>& link,
+                                       const Problem& problem,
+                                       const LayerOptions& options) {
+  std::shared_ptr<Station> station(new Station(link, options));
+  const auto texts = agree(*link, {"the making of a layer", options.timeout_ms}, [&] {
+    return station->configure(problem);
+  });
+  require_same(texts, "the layer");
+  const Workspace& w = station->workspace_;
+  station->memory_ = std::make_unique<SymmetricMemory>(
+      SymmetricMemory::create(*link,
+                              {.bytes = w.bytes,
+                               .zeroed_bytes = w.zeroed_bytes,
+                               .poison = options.poison,
+                               .adopted = options.memory,
+                               .timeout_ms = options.timeout_ms}));
+  station->watch_ = link->watch([raw = station.get()](int rank) { raw->note_death(rank); });
+  return station;
+}
+
+Station::~Station() {
+  watch_.reset();
+  if (memory_ != nullptr) depart();
+}
+
+/// This rank's view of the layer, without memory yet; its configuration as text.
+std::string Station::configure(const Problem& problem) {
+  validate(problem);
+  require(problem.ranks == link_->ranks(),
+          ErrorCode::kInvalidArgument,
+          "ranks of the problem is ",
+          problem.ranks,
+          "; the group has ",
+          link_->ranks());
+  machine_ = make_machine(options_, problem.ranks);
+  machine_name_ = machine_->name();
+  plan_ = choose_plan(problem, machine_->limits(), plan_request(options_));
+  workspace_ = workspace_of(plan_, machine_->limits());
+  validate(options_.memory, problem.ranks, workspace_.bytes);
+  if (options_.memory.bases.empty()) require_memory(problem.ranks, workspace_.bytes);
+  return layer_configuration(problem, workspace_, machine_name_).text();
+}
+
+const Plan& Station::plan_for(int num_tokens) {
+  const int expected = options_.expected_tokens > 0 ? options_.expected_tokens : num_tokens;
+  if (expected == plan_.expected_tokens) return plan_;
+  PlanRequest again = plan_request(options_);
+  again.expected_tokens = expected;
+  again.pool_rows = workspace_.pool_rows;
+  plan_ = choose_plan(plan_.problem, machine_->limits(), again);
+  return plan_;
+}
+
+void Station::require_usable() {
+  require(failure_.empty(),
+          ErrorCode::kRunFailed,
+          "the layer must be reset() before its next call, as its last one failed: ",
+          failure_);
+  for (int rank = 0; rank < link_->ranks(); ++rank)
+    if (is_dead_[static_cast<std::size_t>(rank)].load())
+      fail(sentence("rank ", this->rank(), ": rank ", rank, " died before this call"));
+  const Abort abort = Abort::of(observe_word(local(workspace_.abort)));
+  if (abort.reason != AbortReason::kNone)
+    fail(sentence("rank ", rank(), ": before this call, ", abort_sentence(abort)));
+}
+
+void Station::fail(const std::string& why) {
+  failure_ = why;
+  throw Error(ErrorCode::kRunFailed, why);
+}
+
+void Station::fail_by_fault_record() {
+  const RankArrival* arrivals = local(workspace_.arrival);
+  const std::uint64_t mine = observe_word(arrivals + rank());
+  std::vector<int> late;
+  for (int rank = 0; rank < link_->ranks(); ++rank)
+    if (observe_word(arrivals + rank) < mine) late.push_back(rank);
+  fail(fault_sentence(*local(workspace_.fault), late, options_.timeout_ms));
+}
+
+void Station::reset() {
+  // Everybody has left the failed call when this meeting is over, and nobody enters the next one
+  // before the second is.
+  link_->gather({"the reset of a layer", options_.timeout_ms}, "");
+  auto* const words = reinterpret_cast<std::uint32_t*>(memory_->peers().base[rank()]);
+  for (std::uint64_t i = 0; i < workspace_.zeroed_bytes / sizeof *words; ++i)
+    std::atomic_ref(words[i]).store(0, std::memory_order_relaxed);
+  link_->gather({"the end of a layer's reset", options_.timeout_ms}, "");
+  failure_.clear();
+}
+
+/// A rank that has entered the last barrier of the call under way has done all that this rank needs
+/// of it. So only one that has not makes the call fail; between calls that is any, for the next.
+void Station::note_death(int rank) {
+  is_dead_[static_cast<std::size_t>(rank)].store(true);
+  const std::uint64_t passed = observe_word(local(workspace_.gate));
+  const std::uint64_t end_of_call = passed / kBarriersOfCall * kBarriersOfCall + kBarriersOfCall;
+  if (observe_word(local(workspace_.arrival) + rank) < end_of_call)
+    set_abort(local(workspace_.abort), {AbortReason::kDied, rank});
+}
+
+/// Ranks that have finished every call that this one took part in are told not to wait for it in
+/// another. One that is still in the last barrier needs nothing more, and is left alone until it is
+/// through.
+void Station::depart() {
+  const Peers& peers = memory_->peers();
+  const std::uint64_t passed = observe_word(local(workspace_.gate));
+  const Deadline deadline(kDepartureMs);
+  for (int peer = 0; peer < peers.ranks; ++peer) {
+    if (peer == rank() || is_dead_[static_cast<std::size_t>(peer)].load()) continue;
+    const Gate* gate = peers.on(peer, workspace_.gate).raw();
+    AbortWord* abort = peers.on(peer, workspace_.abort).raw();
+    while (failure_.empty() && observe_word(gate) < passed && observe_word(abort) == 0 &&
+           !deadline.passed())
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    set_abort(abort, {AbortReason::kStopped, rank()});
+  }
+}
+
+}  // namespace megamoe

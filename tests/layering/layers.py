@@ -27,14 +27,14 @@ MAY_INCLUDE = {
     "machine/sm100": _PROTOCOL | {"machine/cuda"},
     "runtime": _PROTOCOL | {"plan", "machine/cpu", "machine/cuda", "machine/sm90", "machine/sm100"},
     "api": _PROTOCOL | {"plan", "runtime", PUBLIC},
-    "tools/cli": _ARITHMETIC | {"plan", "files", "reference", "api", PUBLIC},
+    "cli": _ARITHMETIC | {"plan", "files", "reference", "api", PUBLIC},
 }
 
 # Libraries of others, by the start of what stands between < and >, and who may use them.
 LIBRARIES = {
     "hwy/": {"machine/cpu"},
-    "CLI/": {"tools/cli"},
-    "nlohmann/": {"files", "plan", "tools/cli"},
+    "CLI/": {"cli"},
+    "nlohmann/": {"files", "plan", "cli"},
     "cuda": {"machine/cuda", "machine/sm90", "machine/sm100", "runtime"},
     "nccl": {"runtime"},
     "gtest/": set(),

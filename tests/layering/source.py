@@ -39,8 +39,8 @@ def without_text(code):
 
 
 def place_of(path):
-    """Where a file is, seen from the source root: src/ and include/ are roots, the other trees are not."""
-    for root in ("src/", "include/"):
+    """A path as an include would write it: src/, include/ and tools/ are roots, the other trees are not."""
+    for root in ("src/", "include/", "tools/"):
         if path.startswith(root):
             return path[len(root):]
     return path

@@ -129,8 +129,8 @@ def _owners(path):
 
 def listed(root, path):
     """Every file of the product is in a CMakeLists.txt; a header that is not would not be compiled alone. Device
-    headers and Highway's parts can't be."""
-    if not path.startswith(("src/", "include/", "tools/")) or path.endswith((".cuh", "-inl.hpp")):
+    headers, Highway's parts and the headers of an executable can't be."""
+    if not path.startswith(("src/", "include/")) or path.endswith((".cuh", "-inl.hpp")):
         return
     name = re.compile(rf"(?<![\w.-]){re.escape(os.path.basename(path))}(?![\w.-])")
     for owner in _owners(path):

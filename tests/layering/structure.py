@@ -45,27 +45,34 @@ def file_lines(path, text):
 
 
 def _statement(lines, number):
-    """The first line of the statement that ends at `number`, and the statement as one line."""
+    """The statement that ends at line `number`, as one line."""
     start = number
     while start > 0 and lines[start - 1].strip() and not lines[start - 1].rstrip().endswith((";", "{", "}", ":")):
         start -= 1
-    return lines[start], " ".join(line.strip() for line in lines[start:number + 1])
+    return " ".join(line.strip() for line in lines[start:number + 1])
+
+
+def _closing(lines, number):
+    """The line of the brace that closes the one at the end of line `number`."""
+    depth = 1
+    for end in range(number + 1, len(lines)):
+        for brace in re.findall(r"[{}]", lines[end]):
+            depth += 1 if brace == "{" else -1
+            if depth == 0:
+                return end
+    return len(lines) - 1
 
 
 def function_lines(path, code):
-    """The source is formatted: a body ends at the first brace as far left as the first line of its signature."""
+    """From the opening brace, which ends its line in formatted source, to the closing one."""
     bound = ROLE_LINES if "/roles/" in path else FUNCTION_LINES
-    lines = [line for line in code.split("\n") if not line.startswith("#")]
+    lines = ["" if line.startswith("#") else line for line in code.split("\n")]
     for number, line in enumerate(lines):
-        if not line.endswith("{") or ")" not in line:
+        if not line.endswith("{") or ")" not in line or _TYPE_OR_NAMESPACE.match(_statement(lines, number)):
             continue
-        first, statement = _statement(lines, number)
-        if _TYPE_OR_NAMESPACE.match(statement):
-            continue
-        close = re.match(r" *", first).group(0) + "}"
-        end = next((i for i in range(number + 1, len(lines)) if lines[i].startswith(close)), number)
-        if end - number + 1 > bound:
-            yield f"{path}: {statement[:60]}: {end - number + 1} lines; a function has at most {bound}"
+        count = _closing(lines, number) - number + 1
+        if count > bound:
+            yield f"{path}:{number + 1}: {count} lines; a function has at most {bound}"
 
 
 def _is_allowed(path, name):

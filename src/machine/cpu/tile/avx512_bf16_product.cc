@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/portable.hpp"
+#include "numerics/exponential.hpp"
 
 #if HWY_ARCH_X86_64
 #  include <immintrin.h>
@@ -18,17 +18,67 @@ namespace {
 
 constexpr std::size_t kSumStride = TileScratch::kSumStride;
 constexpr int kWordsPerGroup = kGroupSize / 8;
-constexpr int kStripRows = TileScratch::kStripRows;  // by 2 vectors of sums: 24 of 32 registers
+constexpr int kStripRows = 12;  // by 2 vectors of sums: 24 of 32 registers
 constexpr std::ptrdiff_t kTokenPairBytes = 4;
-constexpr std::ptrdiff_t kTokenGroupBytes = 2 * kGroupSize;
+// How far ahead of their use codes are asked for: more than what a core takes in while memory
+// answers.
+constexpr std::size_t kPrefetchBytes = 4096;
+
+// Weights are decoded as value * 2^kBias * 2^shift, by adding the shift to the exponent of a value
+// from a table. The addition also makes 2^(shift - 127) of a zero. (One that leaves zeros alone, a
+// saturating one, competes with the dot products for their two ports; this one runs beside them.)
+// It does no harm: see kNoise.
+constexpr int kBias = 50;
+constexpr std::uint16_t biased(std::uint16_t bits) {
+  return static_cast<std::uint16_t>(bits + (kBias << 7));
+}
+
+// The least magnitude of a sum that is not zero, half of it: products are multiples of
+// 2^kLeastProduct. What false zeros add up to over K elements is below 2^kNoise, less than half of
+// the last place of any sum that is not zero: such a sum absorbs it, so that its bits are those of
+// true zeros; and a sum that stays below kLeastSum is zero.
+constexpr int kLeastProduct = -9 + kLeastFoldedExponent + kBias - 1;
+constexpr int kLog2LargestK = 17;
+constexpr int kNoise = 9 + kLargestFoldedExponent + kLargestFoldedShift - 127 + kLog2LargestK;
+constexpr int kLargestSum =
+    9 + kLargestFoldedExponent + 3 + kBias + kLargestFoldedShift + kLog2LargestK;
+constexpr float kLeastSum = 1.0F / static_cast<float>(1U << -(kLeastProduct - 1));
+static_assert(kNoise < kLeastProduct - 24 && kLargestSum <= 127 && kLeastProduct > -30);
 
 // Each of the 16 values twice, so that bit 4 of an index, which belongs to the next nibble, does
-// not matter. -0 is +0: the subtraction of a shift has to leave zeros as they are.
-alignas(64) constexpr std::uint16_t kValues[32] = {
-    0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0,  //
-    0, 0xBF00, 0xBF80, 0xBFC0, 0xC000, 0xC040, 0xC080, 0xC0C0,  //
-    0, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0,  //
-    0, 0xBF00, 0xBF80, 0xBFC0, 0xC000, 0xC040, 0xC080, 0xC0C0};
+// not matter.
+alignas(64) constexpr std::uint16_t kValues[32] = {0,
+                                                   biased(0x3F00),
+                                                   biased(0x3F80),
+                                                   biased(0x3FC0),
+                                                   biased(0x4000),
+                                                   biased(0x4040),
+                                                   biased(0x4080),
+                                                   biased(0x40C0),
+                                                   0,
+                                                   biased(0xBF00),
+                                                   biased(0xBF80),
+                                                   biased(0xBFC0),
+                                                   biased(0xC000),
+                                                   biased(0xC040),
+                                                   biased(0xC080),
+                                                   biased(0xC0C0),
+                                                   0,
+                                                   biased(0x3F00),
+                                                   biased(0x3F80),
+                                                   biased(0x3FC0),
+                                                   biased(0x4000),
+                                                   biased(0x4040),
+                                                   biased(0x4080),
+                                                   biased(0x40C0),
+                                                   0,
+                                                   biased(0xBF00),
+                                                   biased(0xBF80),
+                                                   biased(0xBFC0),
+                                                   biased(0xC000),
+                                                   biased(0xC040),
+                                                   biased(0xC080),
+                                                   biased(0xC0C0)};
 
 // From 32 shifts to those of 16 rows, each for both elements of a pair.
 alignas(64) constexpr std::uint16_t kTwice[2][32] = {
@@ -49,10 +99,9 @@ struct Decoder {
       shifts[half] = _mm512_permutexvar_epi16(_mm512_load_si512(kTwice[half]), in_exponent);
   }
 
-  // The unsigned saturation leaves zeros alone and touches nothing else.
   HWY_INLINE __m512bh operator()(int half, __m512i codes) const {
     const __m512i unscaled = _mm512_permutexvar_epi16(codes, values);
-    return reinterpret_cast<__m512bh>(_mm512_subs_epu16(unscaled, shifts[half]));
+    return reinterpret_cast<__m512bh>(_mm512_add_epi16(unscaled, shifts[half]));
   }
 };
 
@@ -73,28 +122,13 @@ template <int kRows>
 struct Sums {
   __m512 of[kRows][2];
 
-  HWY_INLINE void clear() {
+  HWY_INLINE Sums() {
     for (int row = 0; row < kRows; ++row)
       for (int half = 0; half < 2; ++half)
         of[row][half] = _mm512_setzero_ps();
   }
-  HWY_INLINE void load(const float* sums) {
-    for (int row = 0; row < kRows; ++row)
-      for (int half = 0; half < 2; ++half)
-        of[row][half] = _mm512_load_ps(sums + row * kSumStride + half * kHalfPanelRows);
-  }
-  HWY_INLINE void store(float* sums) const {
-    for (int row = 0; row < kRows; ++row)
-      for (int half = 0; half < 2; ++half)
-        _mm512_store_ps(sums + row * kSumStride + half * kHalfPanelRows, of[row][half]);
-  }
-  HWY_INLINE void scale(const float* scales) {
-    for (int row = 0; row < kRows; ++row)
-      for (int half = 0; half < 2; ++half)
-        of[row][half] =
-            _mm512_mul_ps(of[row][half], _mm512_load_ps(scales + half * kHalfPanelRows));
-  }
-  // One pair along K.
+
+  // One pair along K; the dot product adds its odd element first.
   HWY_INLINE void add(__m512bh low, __m512bh high, const std::byte* pair, std::size_t stride) {
 #  pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
@@ -103,13 +137,28 @@ struct Sums {
       of[row][1] = _mm512_dpbf16_ps(of[row][1], high, token);
     }
   }
+
+  // In two factors, as their product may be beyond the least fp32. A NaN is no noise.
+  HWY_INLINE void store_scaled(const float* scales, float* sums) const {
+    const __m512 unbias = _mm512_set1_ps(power_of_two(-kBias));
+    for (int row = 0; row < kRows; ++row)
+      for (int half = 0; half < 2; ++half) {
+        const __m512 sum = of[row][half];
+        const __mmask16 is_sum =
+            _mm512_cmp_ps_mask(_mm512_abs_ps(sum), _mm512_set1_ps(kLeastSum), _CMP_NLT_UQ);
+        const __m512 unbiased = _mm512_maskz_mul_ps(is_sum, sum, unbias);
+        const __m512 scale = _mm512_load_ps(scales + half * kHalfPanelRows);
+        _mm512_store_ps(sums + row * kSumStride + half * kHalfPanelRows,
+                        _mm512_mul_ps(unbiased, scale));
+      }
+  }
 };
 
-// Few rows: codes are decoded in registers, on their way through.
+// Codes are decoded in registers, on their way through; a tall tile decodes them once per strip,
+// for which the ports beside those of the dot products have the time.
 template <int kRows>
-void multiply_codes(const Panel& panel, int groups, const Strip& strip) {
+void multiply_strip(const Panel& panel, int groups, const Strip& strip) {
   Sums<kRows> sums;
-  sums.clear();
   const std::uint8_t* codes = panel.codes;
   const std::byte* pair = strip.tokens;
   for (int group = 0; group < groups; ++group) {
@@ -117,6 +166,8 @@ void multiply_codes(const Panel& panel, int groups, const Strip& strip) {
     for (int word = 0; word < kWordsPerGroup; ++word) {
       __m512i low = _mm512_load_si512(codes);
       __m512i high = _mm512_load_si512(codes + 64);
+      _mm_prefetch(codes + kPrefetchBytes, _MM_HINT_T0);
+      _mm_prefetch(codes + kPrefetchBytes + 64, _MM_HINT_T0);
 #  pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         sums.add(decode(0, low), decode(1, high), pair + i * kTokenPairBytes, strip.stride);
@@ -127,74 +178,15 @@ void multiply_codes(const Panel& panel, int groups, const Strip& strip) {
       pair += 4 * kTokenPairBytes;
     }
   }
-  sums.scale(panel.header->scale);
-  sums.store(strip.sums);
-}
-
-// weights[pair of K][half][row][2], of `groups` groups.
-void decode_chunk(const Panel& panel, int first_group, int groups, std::byte* weights) {
-  for (int group = first_group; group < first_group + groups; ++group) {
-    const Decoder decode(panel.shifts + group * kPanelRows);
-    const std::uint8_t* codes = panel.codes + static_cast<std::size_t>(group) * kCodeBytesPerGroup;
-    for (int word = 0; word < kWordsPerGroup; ++word) {
-      __m512i low = _mm512_load_si512(codes + 128 * word);
-      __m512i high = _mm512_load_si512(codes + 128 * word + 64);
-#  pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        _mm512_store_si512(weights, reinterpret_cast<__m512i>(decode(0, low)));
-        _mm512_store_si512(weights + 64, reinterpret_cast<__m512i>(decode(1, high)));
-        low = _mm512_srli_epi16(low, 4);
-        high = _mm512_srli_epi16(high, 4);
-        weights += 128;
-      }
-    }
-  }
-}
-
-// A chunk of K for some rows, from decoded weights.
-struct Chunk {
-  const std::byte* weights;
-  int pairs;
-  bool is_first;
-  const float* last_scales;  // null unless it is the last
-};
-
-template <int kRows>
-void multiply_chunk(const Chunk& chunk, const Strip& strip) {
-  Sums<kRows> sums;
-  if (chunk.is_first)
-    sums.clear();
-  else
-    sums.load(strip.sums);
-  const std::byte* weights = chunk.weights;
-  const std::byte* pair = strip.tokens;
-#  pragma GCC unroll 2
-  for (int i = 0; i < chunk.pairs; ++i) {
-    sums.add(reinterpret_cast<__m512bh>(_mm512_load_si512(weights)),
-             reinterpret_cast<__m512bh>(_mm512_load_si512(weights + 64)),
-             pair,
-             strip.stride);
-    weights += 128;
-    pair += kTokenPairBytes;
-  }
-  if (chunk.last_scales != nullptr) sums.scale(chunk.last_scales);
-  sums.store(strip.sums);
+  sums.store_scaled(panel.header->scale, strip.sums);
 }
 
 template <int kRows>
-void multiply_codes(int rows, const Panel& panel, int groups, const Strip& strip) {
+void multiply_strip(int rows, const Panel& panel, int groups, const Strip& strip) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_codes<kRows - 1>(rows, panel, groups, strip);
+    if (rows < kRows) return multiply_strip<kRows - 1>(rows, panel, groups, strip);
   }
-  multiply_codes<kRows>(panel, groups, strip);
-}
-
-template <int kRows>
-void multiply_chunk(int rows, const Chunk& chunk, const Strip& strip) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_chunk<kRows - 1>(rows, chunk, strip);
-  }
-  multiply_chunk<kRows>(chunk, strip);
+  multiply_strip<kRows>(panel, groups, strip);
 }
 
 // Strips of nearly equal height.
@@ -203,45 +195,20 @@ int strip_rows(int rows_left) {
   return (rows_left + strips - 1) / strips;
 }
 
-void multiply_tall(const PanelProduct& product,
-                   const Panel& panel,
-                   std::byte* weights,
-                   float* sums) {
-  const int all_groups = product.k / kGroupSize;
-  for (int first = 0; first < all_groups; first += TileScratch::kChunkGroups) {
-    const int groups = std::min(all_groups - first, TileScratch::kChunkGroups);
-    decode_chunk(panel, first, groups, weights);
-    const Chunk chunk{.weights = weights,
-                      .pairs = groups * kGroupSize / 2,
-                      .is_first = first == 0,
-                      .last_scales = first + groups == all_groups ? panel.header->scale : nullptr};
+void multiply(const PanelProduct& product, TileScratch& scratch) {
+  for (int index = 0; index < product.num_panels; ++index) {
+    float* const sums = scratch.sums + index * kPanelRows;
     for (int row = 0; row < product.num_rows;) {
       const int rows = strip_rows(product.num_rows - row);
       const auto at = static_cast<std::size_t>(row);
-      multiply_chunk<kStripRows>(
-          rows,
-          chunk,
-          {.tokens = product.rows.data + at * product.rows.stride + first * kTokenGroupBytes,
-           .stride = product.rows.stride,
-           .sums = sums + at * kSumStride});
+      multiply_strip<kStripRows>(rows,
+                                 product.panels[index],
+                                 product.k / kGroupSize,
+                                 {.tokens = product.rows.data + at * product.rows.stride,
+                                  .stride = product.rows.stride,
+                                  .sums = sums + at * kSumStride});
       row += rows;
     }
-  }
-}
-
-void multiply(const PanelProduct& product, TileScratch& scratch) {
-  auto* weights = reinterpret_cast<std::byte*>(scratch.weights);
-  for (int index = 0; index < product.num_panels; ++index) {
-    const Panel& panel = product.panels[index];
-    float* sums = scratch.sums + index * kPanelRows;
-    if (product.num_rows <= kStripRows)
-      multiply_codes<kStripRows>(
-          product.num_rows,
-          panel,
-          product.k / kGroupSize,
-          {.tokens = product.rows.data, .stride = product.rows.stride, .sums = sums});
-    else
-      multiply_tall(product, panel, weights, sums);
   }
 }
 

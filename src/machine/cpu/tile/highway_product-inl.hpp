@@ -23,9 +23,15 @@ inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
 // chosen for 16 registers, or 32.
 inline constexpr int kStripVectors = kLanes == kHalfPanelRows ? 2 : 4;
 inline constexpr int kStripLanes = kStripVectors * kLanes;
-inline constexpr int kStripRows = kLanes == kHalfPanelRows ? TileScratch::kStripRows : 3;
+inline constexpr int kStripRows = kLanes == kHalfPanelRows ? 12 : 3;
 
-// weights[k][row] of kChunkGroups groups or fewer as fp32, scaled relative to the row's largest
+// K is taken in chunks, decoded to fp32 for all rows of the tile.
+inline constexpr int kChunkGroups = 8;
+inline constexpr int kChunk = kChunkGroups * kGroupSize;
+static_assert(sizeof(float) * kChunk * kPanelRows <= sizeof(TileScratch::weights));
+static_assert(sizeof(float) * kChunk * kStripRows <= sizeof(TileScratch::tokens));
+
+// weights[k][row] of kChunkGroups groups or fewer as fp32, scaled relative to the row's least
 // scale. Twice a code's value is a small integer: looked up into the top byte of a word, it becomes
 // a float by conversion, and one multiplication scales it.
 HWY_INLINE void decode_group(const Panel& panel, int group, float* HWY_RESTRICT weights) {
@@ -46,7 +52,7 @@ HWY_INLINE void decode_group(const Panel& panel, int group, float* HWY_RESTRICT 
     const hn::Rebind<std::uint8_t, Words> row_bytes_tag;
     const auto shift =
         hn::Min(hn::PromoteTo(words, hn::LoadU(row_bytes_tag, shifts + row)), largest_shift);
-    const auto factor = hn::BitCast(floats, hn::ShiftLeft<23>(hn::Sub(unscaled, shift)));
+    const auto factor = hn::BitCast(floats, hn::ShiftLeft<23>(hn::Add(unscaled, shift)));
     for (int word = 0; word < kGroupSize / 8; ++word) {
       auto nibbles = hn::LoadU(words, codes + word * kPanelRows + row);
       float* HWY_RESTRICT to = weights + 8 * word * kPanelRows + row;
@@ -92,7 +98,7 @@ HWY_INLINE void multiply_strip(const float* HWY_RESTRICT weights,
       for (int v = 0; v < kStripVectors; ++v)
         weight[v] = hn::LoadU(floats, at + v * kLanes);
       for (int row = 0; row < kRows; ++row) {
-        const auto token = hn::Set(floats, tokens[row * TileScratch::kChunk + k + odd]);
+        const auto token = hn::Set(floats, tokens[row * kChunk + k + odd]);
         for (int v = 0; v < kStripVectors; ++v)
           sum[row][v] = hn::MulAdd(token, weight[v], sum[row][v]);
       }
@@ -116,19 +122,20 @@ HWY_INLINE void multiply_strips(
 inline void multiply_chunk(
     const PanelProduct& product, int first_group, int groups, TileScratch& scratch, float* sums) {
   const int count = groups * kGroupSize;
+  const auto* const weights = reinterpret_cast<const float*>(scratch.weights);
+  auto* const tokens = reinterpret_cast<float*>(scratch.tokens);
   for (int row = 0; row < product.num_rows; row += kStripRows) {
     const int rows = HWY_MIN(product.num_rows - row, kStripRows);
     for (int i = 0; i < rows; ++i)
       widen(product.rows.data + static_cast<std::size_t>(row + i) * product.rows.stride,
             first_group * kGroupSize,
             count,
-            scratch.tokens + i * TileScratch::kChunk);
-    multiply_strips<kStripRows>(
-        rows, scratch.weights, scratch.tokens, count, sums + row * TileScratch::kSumStride);
+            tokens + i * kChunk);
+    multiply_strips<kStripRows>(rows, weights, tokens, count, sums + row * TileScratch::kSumStride);
   }
 }
 
-// The last step of a panel: its rows' largest scales.
+// The last step of a panel: its rows' least scales.
 inline void scale_sums(const PanelHeader& header, int num_rows, float* sums) {
   const Floats floats;
   for (int row = 0; row < num_rows; ++row)
@@ -141,16 +148,17 @@ inline void scale_sums(const PanelHeader& header, int num_rows, float* sums) {
 
 inline void multiply(const PanelProduct& product, TileScratch& scratch) {
   const int all_groups = product.k / kGroupSize;
+  auto* const weights = reinterpret_cast<float*>(scratch.weights);
   for (int index = 0; index < product.num_panels; ++index) {
     const Panel& panel = product.panels[index];
     float* sums = scratch.sums + index * kPanelRows;
     for (int row = 0; row < product.num_rows; ++row)
       for (int lane = 0; lane < kPanelRows; lane += kLanes)
         hn::StoreU(hn::Zero(Floats()), Floats(), sums + row * TileScratch::kSumStride + lane);
-    for (int first = 0; first < all_groups; first += TileScratch::kChunkGroups) {
-      const int groups = HWY_MIN(all_groups - first, TileScratch::kChunkGroups);
+    for (int first = 0; first < all_groups; first += kChunkGroups) {
+      const int groups = HWY_MIN(all_groups - first, kChunkGroups);
       for (int i = 0; i < groups; ++i)
-        decode_group(panel, first + i, scratch.weights + i * kGroupSize * kPanelRows);
+        decode_group(panel, first + i, weights + i * kGroupSize * kPanelRows);
       multiply_chunk(product, first, groups, scratch, sums);
     }
     scale_sums(*panel.header, product.num_rows, sums);

@@ -82,15 +82,15 @@ struct PanelPlace {
 void pack_row(const Canonical& matrix, int row, const PanelPlace& panel, int lane) {
   const RowRange range = range_of(matrix, row);
   panel.header->scale[lane] =
-      range.has_nan ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, range.largest);
-  panel.header->exponent[lane] = static_cast<std::int8_t>(range.largest);
+      range.has_nan ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, range.least);
+  panel.header->exponent[lane] = static_cast<std::int8_t>(range.least);
   if (range.largest - range.least > kLargestFoldedShift) panel.header->is_wide = 1;
   for (int group = 0; group < matrix.k / kGroupSize; ++group) {
     const Ue8m0 scale{matrix.scales_of(row)[group]};
     const std::uint8_t* codes = matrix.codes_of(row) + group * kGroupCodeBytes;
     const bool has_shift = !is_nan(scale) && !is_zero_group(codes);
     panel.shifts[group * kPanelRows + lane] =
-        static_cast<std::uint8_t>(has_shift ? range.largest - scale.exponent() : 0);
+        static_cast<std::uint8_t>(has_shift ? scale.exponent() - range.least : 0);
     pack_codes(codes, lane, panel.codes + static_cast<std::size_t>(group) * kCodeBytesPerGroup);
   }
 }

@@ -14,7 +14,7 @@ namespace megamoe::cpu {
 //
 //   panel    header | shifts, 32 bytes per group of K | codes, 512 bytes per group
 //   rows     linear 1: 16 gate rows, then the 16 up rows that match; linear 2: 32 rows in order
-//   shifts   [group][row]: how many powers of two the group's scale lies below the row's largest
+//   shifts   [group][row]: how many powers of two the group's scale lies above the row's least
 //   codes    [group][8 elements of K][row]: one 32-bit word, in which nibble j of the low half is
 //            element 2j and nibble j of the high half element 2j + 1. Shifting 16-bit lanes by 4j
 //            thus gives the pair (2j, 2j + 1) in place, as bf16 dot products want it.
@@ -23,13 +23,13 @@ inline constexpr int kHalfPanelRows = kPanelRows / 2;
 inline constexpr std::size_t kShiftBytesPerGroup = kPanelRows;
 inline constexpr std::size_t kCodeBytesPerGroup = kPanelRows * kGroupSize / 2;
 
-// Scales of a row may differ by so much for the usual path, which folds them into bf16 values. With
-// kLargestFoldedExponent (pool_row.hpp) the least product is 2^-122: nothing becomes subnormal.
-inline constexpr int kLargestFoldedShift = 48;
+// The scales of a row may differ by so much for the usual path, which folds them into the operands;
+// beyond it wide_product.hpp takes over. The bounds on all operands are in pool_row.hpp.
+inline constexpr int kLargestFoldedShift = 32;
 
 struct alignas(64) PanelHeader {
   float scale[kPanelRows];           // 2^exponent; NaN if a scale of the row is NaN
-  std::int8_t exponent[kPanelRows];  // of the row's largest scale, all-zero groups not counted
+  std::int8_t exponent[kPanelRows];  // of the row's least scale, all-zero groups not counted
   std::uint8_t is_wide;              // a shift exceeds kLargestFoldedShift
 };
 static_assert(sizeof(PanelHeader) == 192);

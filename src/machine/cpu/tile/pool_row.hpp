@@ -11,15 +11,20 @@ namespace megamoe::cpu {
 // A row of either pool, as the tile kernel reads it: k bf16 values, then k / 32 scale bytes.
 //
 // A value is its E4M3 code times its group's scale, exactly, when the scale's exponent is within
-// +-kLargestFoldedExponent, and its code alone otherwise; the scale byte says which. A row all of
-// whose groups are folded is multiplied without a look at its scales; one with any other goes the
-// general way (wide_product.hpp). Groups of zeros have byte 127, and those whose scale is NaN are
-// NaN in all values.
-inline constexpr int kLargestFoldedExponent = 64;
+// the bounds below, and its code alone otherwise; the scale byte says which. A row all of whose
+// groups are folded is multiplied without a look at its scales; one with any other goes the general
+// way (wide_product.hpp). Groups of zeros have byte 127, and those whose scale is NaN are NaN in
+// all values.
+//
+// With weights of 0.5 to 6 times 2^0 to 2^kLargestFoldedShift, every product of folded operands is
+// a multiple of 2^(-9 - 64 - 1) and below 2^(9 + 16 + 3 + 32): sums over any K are exact multiples
+// of the one and far from overflow, and nothing is subnormal on the way.
+inline constexpr int kLeastFoldedExponent = -64;
+inline constexpr int kLargestFoldedExponent = 16;
 
 constexpr bool is_folded(Ue8m0 scale) {
-  return is_nan(scale) || (scale.exponent() >= -kLargestFoldedExponent &&
-                           scale.exponent() <= kLargestFoldedExponent);
+  return is_nan(scale) ||
+         (scale.exponent() >= kLeastFoldedExponent && scale.exponent() <= kLargestFoldedExponent);
 }
 
 // The exponent that a group's values still have to be scaled with.

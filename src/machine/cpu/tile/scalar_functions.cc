@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::size_t kSumStride = TileScratch::kSumStride;
 
-// weights[k][row] of one group, scaled relative to the row's largest scale.
+// weights[k][row] of one group, scaled relative to the row's least scale.
 void decode_group(const Panel& panel, int group, float* weights) {
   const std::uint8_t* codes = panel.codes + static_cast<std::size_t>(group) * kCodeBytesPerGroup;
   for (int row = 0; row < kPanelRows; ++row) {
-    const float scale = power_of_two(-std::min<int>(panel.shifts[group * kPanelRows + row], 126));
+    const float scale =
+        power_of_two(std::min<int>(panel.shifts[group * kPanelRows + row], kLargestFoldedShift));
     for (int word = 0; word < kGroupSize / 8; ++word) {
       std::uint32_t nibbles = 0;
       std::memcpy(&nibbles, codes + 4 * (word * kPanelRows + row), sizeof nibbles);
@@ -46,19 +47,18 @@ void multiply_group(const float* weights, const std::byte* row, int group, float
 }
 
 void multiply(const PanelProduct& product, TileScratch& scratch) {
+  auto* const weights = reinterpret_cast<float*>(scratch.weights);
   for (int index = 0; index < product.num_panels; ++index) {
     const Panel& panel = product.panels[index];
     float* sums = scratch.sums + index * kPanelRows;
     for (int row = 0; row < product.num_rows; ++row)
       std::fill_n(sums + static_cast<std::size_t>(row) * kSumStride, kPanelRows, 0.0F);
     for (int group = 0; group < product.k / kGroupSize; ++group) {
-      decode_group(panel, group, scratch.weights);
+      decode_group(panel, group, weights);
       for (int row = 0; row < product.num_rows; ++row) {
         const auto at = static_cast<std::size_t>(row);
-        multiply_group(scratch.weights,
-                       product.rows.data + at * product.rows.stride,
-                       group,
-                       sums + at * kSumStride);
+        multiply_group(
+            weights, product.rows.data + at * product.rows.stride, group, sums + at * kSumStride);
       }
     }
     for (int row = 0; row < product.num_rows; ++row)

@@ -55,16 +55,13 @@ struct Linear2Tile {
   std::size_t output_stride = 0;  // >= num_channels
 };
 
-// What a worker needs besides; of one worker at a time.
+// What a worker needs besides; of one worker at a time. Its parts mean nothing between calls.
 struct alignas(64) TileScratch {
-  static constexpr int kSumStride = 64;   // two panels
-  static constexpr int kChunkGroups = 8;  // groups of K that are decoded at a time
-  static constexpr int kChunk = kChunkGroups * kGroupSize;
-  static constexpr int kStripRows = 12;  // rows of tokens that are widened at a time
+  static constexpr int kSumStride = 64;  // two panels
 
   float sums[kMaxTileRows * kSumStride];
-  float weights[kPanelRows * kChunk];  // fp32, or bf16 in the first half
-  float tokens[kStripRows * kChunk];
+  std::byte weights[64 * 1024];  // a chunk of K of one panel, decoded
+  std::byte tokens[16 * 1024];   // the same chunk of a few rows, widened
 };
 static_assert(sizeof(TileScratch) <= 256 * 1024);
 

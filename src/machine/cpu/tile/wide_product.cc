@@ -57,7 +57,7 @@ void multiply_wide(const Panel& panel, const std::byte* row, int k, float* sums)
     const std::uint8_t* shifts = panel.shifts + group * kPanelRows;
     for (int lane = 0; lane < kPanelRows; ++lane)
       sums[lane] +=
-          scaled(products[lane], token_exponent + panel.header->exponent[lane] - shifts[lane]);
+          scaled(products[lane], token_exponent + panel.header->exponent[lane] + shifts[lane]);
   }
   for (int lane = 0; lane < kPanelRows; ++lane)
     if (std::isnan(panel.header->scale[lane])) sums[lane] = panel.header->scale[lane];

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "machine/cuda/pipe.cuh"
+#include "machine/sm90/context.cuh"
 #include "machine/sm90/decode.cuh"
 #include "machine/sm90/descriptor.hpp"
 #include "machine/sm90/shared.hpp"
@@ -17,9 +18,6 @@
 // Numbers (the same for every plan): kFloat8 starts a new sum in the tensor core every 128 of K and adds it in
 // fp32, with the token's scale for linear 2; kBfloat16 lets the tensor core add over all of K.
 namespace megamoe::sm90 {
-
-template <Plan kPlan>
-using TileConsumer = Consumer<Stage<kPlan>, kPlan.stages>;
 
 // Which thread of its warpgroup, and which warpgroup of the CTA's.
 struct MathPlace {

@@ -27,11 +27,11 @@ int field_of(Operands operands, const RowRange& range, std::uint8_t scale) {
   return scale - kScaleBias - range.base + bias;
 }
 
-void store_code(std::byte* slab, const CodePlace& place, std::uint8_t code) {
+void store_code(std::byte* slab, const CodePlace& place, std::uint32_t code) {
   std::uint32_t word;
   std::memcpy(&word, slab + place.word_byte, sizeof word);
-  word |= std::uint32_t{code & 7U} << place.magnitude_bit;
-  word |= std::uint32_t{code >> 3U} << place.sign_bit;
+  word |= (code & 7U) << place.magnitude_bit;
+  word |= (code >> 3U) << place.sign_bit;
   std::memcpy(slab + place.word_byte, &word, sizeof word);
 }
 

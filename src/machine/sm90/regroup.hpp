@@ -1,9 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <limits>
 
 #include "machine/sm90/operands.hpp"
 
@@ -15,7 +13,6 @@ namespace megamoe::sm90 {
 
 inline constexpr std::uint8_t kNanCode = 0x7F;
 inline constexpr std::uint8_t kNanScaleByte = 255;
-inline constexpr int kNoExponent = std::numeric_limits<std::int8_t>::min();  // of a group of zeros
 
 // E4M3 code times 2^binades, rounded to nearest even. The caller knows that it can't overflow.
 constexpr std::uint8_t scale_code(std::uint8_t code, int binades) {
@@ -44,11 +41,19 @@ constexpr int headroom(int magnitude) {
   return magnitude >= 4 ? 15 : magnitude >= 2 ? 16 : 17;
 }
 
+// Under every exponent that a group can ask for.
+inline constexpr int kNothingAsked = -1024;
+
 // The exponent that a group asks of its range: taken from its largest code and not from the scale alone, since codes
-// may come unnormalised. kNoExponent for a group that must not count: zeros, or a NaN scale.
+// may come unnormalised. kNothingAsked for a group that must not count: zeros, or a NaN scale.
 constexpr int asked_exponent(int largest_magnitude, std::uint8_t scale) {
-  if (scale == kNanScaleByte || largest_magnitude == 0) return kNoExponent * 4;
+  if (scale == kNanScaleByte || largest_magnitude == 0) return kNothingAsked;
   return scale - 127 - headroom(std::min(largest_magnitude, 0x7E));
+}
+
+// A range in which no group asks for an exponent holds zeros and NaN only: any will do.
+constexpr int settled_exponent(int largest_asked) {
+  return largest_asked == kNothingAsked ? 0 : largest_asked;
 }
 
 // One group on its way to a range's exponent.

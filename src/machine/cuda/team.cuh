@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <cuda/atomic>
+
+#include "machine/cuda/ptx.cuh"
+#include "protocol/call.hpp"
+#include "protocol/machine.hpp"
+
+namespace megamoe::gpu {
+
+inline constexpr std::uint32_t kAllLanes = 0xFFFFFFFFU;
+
+template <Scope kReach>
+inline constexpr ::cuda::thread_scope kThreadScope =
+    kReach == Scope::kWorker   ? ::cuda::thread_scope_block
+    : kReach == Scope::kDevice ? ::cuda::thread_scope_device
+                               : ::cuda::thread_scope_system;
+
+// The CUDA machines' team: one warp. `Place` answers where it stands and what it shares with the other teams of
+// its CTA, mostly by constants and special registers: a field would live in a register through the whole
+// role. `Pulls` brings rows into the pool in the machine's own format.
+template <class Place, class Pulls>
+class WarpTeam {
+ public:
+  static constexpr int kLanes = 32;
+  static constexpr int kPullsInFlight = Pulls::kInFlight;
+
+  MEGAMOE_DEVICE WarpTeam(const Call& call, const std::uint64_t& timeout_ms, Place place, Pulls pulls)
+      : call_(call), timeout_ms_(timeout_ms), place_(place), pulls_(pulls) {}
+
+  MEGAMOE_DEVICE int lane() const { return static_cast<int>(threadIdx.x) % kLanes; }
+  MEGAMOE_DEVICE int team() const { return place_.team(); }
+  MEGAMOE_DEVICE int num_teams() const { return Place::kTeams; }
+  MEGAMOE_DEVICE int teams_of_worker() const { return Place::kTeamsOfWorker; }
+  MEGAMOE_DEVICE int worker() const { return static_cast<int>(blockIdx.x); }
+  MEGAMOE_DEVICE int num_workers() const { return static_cast<int>(gridDim.x); }
+  MEGAMOE_DEVICE int rank() const { return call_.peers.rank; }
+  MEGAMOE_DEVICE std::uint64_t first_epoch() const { return place_.first_epoch(); }
+  MEGAMOE_DEVICE std::uint32_t* role_counts() { return place_.role_counts(); }
+  MEGAMOE_DEVICE RolesJoined* roles_joined() { return place_.roles_joined(); }
+
+  MEGAMOE_DEVICE void sync_team() { __syncwarp(); }
+  MEGAMOE_DEVICE void sync_role() {
+    ptx::barrier_sync(Place::kRoleBarrier, Place::kTeams * kLanes);
+  }
+  MEGAMOE_DEVICE int reduce_add(int value) { return __reduce_add_sync(kAllLanes, value); }
+  MEGAMOE_DEVICE int reduce_min(int value) { return __reduce_min_sync(kAllLanes, value); }
+  MEGAMOE_DEVICE std::uint32_t ballot(bool claim) { return __ballot_sync(kAllLanes, claim); }
+  MEGAMOE_DEVICE bool all(bool claim) { return __all_sync(kAllLanes, claim) != 0; }
+
+  template <class C>
+  MEGAMOE_DEVICE typename C::Value observe(const C* counter) {
+    return word(counter).load(::cuda::memory_order_acquire);
+  }
+  template <class C>
+  MEGAMOE_DEVICE void publish(C* counter, typename C::Value n) {
+    word(counter).fetch_add(n, ::cuda::memory_order_release);
+  }
+  template <class C>
+  MEGAMOE_DEVICE void announce(Remote<C> counter, typename C::Value value) {
+    word(counter.raw()).store(value, ::cuda::memory_order_release);
+  }
+  template <class C>
+  MEGAMOE_DEVICE typename C::Value claim(C* counter, typename C::Value n) {
+    return word(counter).fetch_add(n, ::cuda::memory_order_relaxed);
+  }
+  template <class C>
+  MEGAMOE_DEVICE void add(Remote<C> counter, typename C::Value n) {
+    word(counter.raw()).fetch_add(n, ::cuda::memory_order_relaxed);
+  }
+  template <class C>
+  MEGAMOE_DEVICE void clear(C* counter) {
+    word(counter).store(0, ::cuda::memory_order_relaxed);
+  }
+  MEGAMOE_DEVICE std::uint32_t claim_slot(int expert, std::uint32_t n) {
+    return atomicAdd(&role_counts()[expert], n);
+  }
+  template <class T>
+  MEGAMOE_DEVICE void store(Remote<T> place, const T& value) {
+    *place.raw() = value;
+  }
+  // `count` a multiple of 8, both sides 16-byte aligned.
+  MEGAMOE_DEVICE void push(Remote<Bfloat16> place, const Bfloat16* values, int count) {
+    auto* to = reinterpret_cast<uint4*>(place.raw());
+    const auto* from = reinterpret_cast<const uint4*>(values);
+    for (int i = lane(); i < count / 8; i += kLanes)
+      to[i] = from[i];
+  }
+
+  MEGAMOE_DEVICE void begin_pull(const RowPull& pull) { pulls_.begin(call_, pull, lane()); }
+  MEGAMOE_DEVICE void finish_pull() { pulls_.finish(call_, lane()); }
+
+  MEGAMOE_DEVICE void pause(int polls) {
+    if (polls >= kHotPolls) ptx::sleep_nanoseconds(kPauseNanoseconds);
+  }
+  MEGAMOE_DEVICE std::uint64_t now_ms() const { return ptx::global_nanoseconds() / 1'000'000; }
+  MEGAMOE_DEVICE std::uint64_t timeout_ms() const { return timeout_ms_; }
+  MEGAMOE_DEVICE std::uint64_t progress_of(int rank) {
+    return word(call_.peers.on(rank, call_.workspace.progress).raw())
+        .load(::cuda::memory_order_relaxed);
+  }
+  MEGAMOE_DEVICE void bump_progress() {
+    claim(call_.local(call_.workspace.progress), std::uint64_t{1});
+  }
+  MEGAMOE_DEVICE Abort abort() { return Abort::of(observe(call_.local(call_.workspace.abort))); }
+
+  // Every lane that gives up comes here; one of them writes the record.
+  MEGAMOE_DEVICE void leave(const Abort& abort, const Wait& wait, const Observation& seen) {
+    if (claim(call_.local(call_.workspace.fault_claims), 1U) == 0)
+      *call_.local(call_.workspace.fault) = {abort, rank(), worker(), wait, seen};
+    if (abort.reason != AbortReason::kExpired || abort.rank != rank()) return;
+    for (int peer = 0; peer < call_.problem.ranks; ++peer) {
+      std::uint32_t none = 0;
+      word(call_.peers.on(peer, call_.workspace.abort).raw())
+          .compare_exchange_strong(
+              none, abort.word(), ::cuda::memory_order_release, ::cuda::memory_order_relaxed);
+    }
+  }
+
+  MEGAMOE_DEVICE void trace(Milestone) {}
+
+ private:
+  static constexpr int kHotPolls = 64;
+  static constexpr std::uint32_t kPauseNanoseconds = 100;
+
+  template <class C>
+  static MEGAMOE_DEVICE auto word(C* counter) {
+    return ::cuda::atomic_ref<typename C::Value, kThreadScope<C::kScope>>(counter->value);
+  }
+  template <class C>
+  static MEGAMOE_DEVICE auto word(const C* counter) {
+    return word(const_cast<C*>(counter));  // a reference to const can't be loaded atomically
+  }
+
+  const Call& call_;
+  const std::uint64_t& timeout_ms_;
+  Place place_;
+  Pulls pulls_;
+};
+
+}  // namespace megamoe::gpu

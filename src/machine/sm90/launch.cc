@@ -1,0 +1,65 @@
+#include "machine/sm90/launch.hpp"
+
+#include "base/check.hpp"
+
+namespace megamoe::sm90 {
+namespace {
+
+template <Operands kOperands>
+KernelInstance instance_of_size(int block_m) {
+  switch (block_m) {
+    case 8: return kernel_instance<kOperands, 8>();
+    case 16: return kernel_instance<kOperands, 16>();
+    case 32: return kernel_instance<kOperands, 32>();
+    case 64: return kernel_instance<kOperands, 64>();
+    case 96: return kernel_instance<kOperands, 96>();
+    case 128: return kernel_instance<kOperands, 128>();
+    case 192: return kernel_instance<kOperands, 192>();
+    default:
+      throw Error(ErrorCode::kInvalidArgument,
+                  sentence("block_m is ", block_m, "; sm90 kernels exist for 8, 16, 32, 64, 96, 128, 192"));
+  }
+}
+
+void expect_success(cudaError_t error, const char* what) {
+  require(error == cudaSuccess, ErrorCode::kRunFailed, what, ": ", cudaGetErrorString(error));
+}
+
+}  // namespace
+
+KernelInstance instance_of(Operands operands, int block_m) {
+  return operands == Operands::kFloat8 ? instance_of_size<Operands::kFloat8>(block_m)
+                                       : instance_of_size<Operands::kBfloat16>(block_m);
+}
+
+void launch(const KernelArgs& args,
+            Operands operands,
+            int workers,
+            CoResidence co_residence,
+            cudaStream_t stream) {
+  const KernelInstance instance = instance_of(operands, args.call.ring.block_m);
+  const int bytes = instance.shared_bytes(args.call.problem);
+  require(bytes <= kSharedMemoryLimit,
+          ErrorCode::kUnsupportedMachine,
+          "the kernel needs ",
+          bytes,
+          " bytes of shared memory; a CTA has at most ",
+          kSharedMemoryLimit);
+  expect_success(cudaFuncSetAttribute(
+                     instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "setting the kernel's shared memory");
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = co_residence == CoResidence::kByDevice ? 1 : 0;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(workers));
+  config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads()));
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  void* arguments[] = {const_cast<KernelArgs*>(&args)};
+  expect_success(cudaLaunchKernelExC(&config, instance.kernel, arguments), "launching the kernel");
+}
+
+}  // namespace megamoe::sm90

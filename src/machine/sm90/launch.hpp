@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "machine/sm90/kernel_args.hpp"
+#include "machine/sm90/plans.hpp"
+#include "machine/sm90/shared.hpp"
+
+namespace megamoe::sm90 {
+
+// One kernel that was built ahead of time.
+struct KernelInstance {
+  const void* kernel = nullptr;
+  Plan plan{};
+  int storage_bytes = 0;  // sizeof its SharedStorage
+
+  int shared_bytes(const Problem& problem) const {
+    return shared_tail(storage_bytes, problem).end;
+  }
+};
+
+// Defined in the instance's own unit.
+template <Operands kOperands, int kBlockM>
+KernelInstance kernel_instance();
+
+// Throws Error(kInvalidArgument) for a tile size that none was built for.
+KernelInstance instance_of(Operands operands, int block_m);
+
+enum class CoResidence {
+  kByDevice,  // a cooperative launch: refused where not all workers can run at once
+  kByCaller,  // the caller leaves room: several ranks share the card, each with its part of the SMs
+};
+
+// One call of one rank on `workers` SMs.
+void launch(const KernelArgs& args,
+            Operands operands,
+            int workers,
+            CoResidence co_residence,
+            cudaStream_t stream);
+
+}  // namespace megamoe::sm90

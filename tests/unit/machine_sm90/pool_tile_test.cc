@@ -1,0 +1,90 @@
+#include "machine/sm90/pool_tile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "machine/sm90/descriptor.hpp"
+#include "machine/sm90/kernel_args.hpp"
+#include "machine/sm90/plans.hpp"
+
+namespace megamoe::sm90 {
+namespace {
+
+// A tile's chunks are a permutation of it, and those of one row and of eight rows in one column don't share banks.
+TEST(PoolTile, ChunksFillTheTileWithoutBankConflicts) {
+  for (const Operands operands : {Operands::kFloat8, Operands::kBfloat16})
+    for (const int block_m : kBlockSizes) {
+      const int chunks = kStepDepth * element_bytes(operands) / kChunkBytes;
+      std::set<int> offsets;
+      for (int row = 0; row < block_m; ++row)
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          const int offset = token_chunk_offset(block_m, row, chunk);
+          ASSERT_LT(offset, token_tile_bytes(operands, block_m));
+          ASSERT_TRUE(offsets.insert(offset).second);
+        }
+      ASSERT_EQ(offsets.size() * kChunkBytes,
+                static_cast<std::size_t>(token_tile_bytes(operands, block_m)));
+      std::set<int> banks;
+      for (int row = 0; row < 8; ++row)
+        banks.insert(token_chunk_offset(block_m, row, 3) / kChunkBytes % 8);
+      EXPECT_EQ(banks.size(), 8U);
+    }
+}
+
+TEST(PoolTile, ScalePlacesArePermutations) {
+  for (const int block_m : kBlockSizes) {
+    std::set<int> places;
+    for (int row = 0; row < block_m; ++row)
+      places.insert(scale_place(block_m, row));
+    EXPECT_EQ(places.size(), static_cast<std::size_t>(block_m));
+    EXPECT_EQ(*places.rbegin(), block_m - 1);
+  }
+  // Thread quad q reads tokens 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen with one vector.
+  EXPECT_EQ(scale_place(16, 4), 8);
+  EXPECT_EQ(scale_place(16, 5), 9);
+  EXPECT_EQ(scale_place(16, 12), 10);
+  EXPECT_EQ(scale_place(16, 13), 11);
+}
+
+// Rows of a pool of more than 2^31 bytes.
+TEST(PoolTile, LargePoolsHaveWideOffsets) {
+  const Problem problem{.experts = 8, .topk = 8, .hidden = 8192, .intermediate = 4096, .capacity = 65536};
+  const Workspace w = Workspace::plan(
+      problem, pool_format(problem, Operands::kBfloat16), full_pool_rows(problem));
+  EXPECT_GT(w.linear2_rows.offset - w.linear1_rows.offset, std::uint64_t{1} << 32);
+  EXPECT_EQ(w.linear1_rows.at(w.format.linear1_row_bytes * std::uint64_t{500'000}).offset -
+                w.linear1_rows.offset,
+            std::uint64_t{500'000} * 8192 * 2);
+  const WeightLayout layout{Operands::kFloat8, 1 << 20, 1 << 16};
+  EXPECT_EQ(layout.bytes(), std::int64_t{1 << 14} * (1 << 9) * slab_bytes(Operands::kFloat8));
+}
+
+// The descriptor's fields, bit by bit.
+TEST(Descriptor, HasItsFieldsWhereWgmmaReadsThem) {
+  const std::uint64_t d = tile_descriptor(0x3'8400);
+  EXPECT_EQ(d & 0x3FFF, 0x3840U);
+  EXPECT_EQ((d >> 16) & 0x3FFF, 1U);
+  EXPECT_EQ((d >> 32) & 0x3FFF, 1024U / 16);
+  EXPECT_EQ(d >> 62, 1U);
+  EXPECT_EQ(tile_descriptor(0x400 + 32), tile_descriptor(0x400) + kDescriptorNextK);
+  EXPECT_EQ(tile_descriptor(0x400 + 64 * 128), tile_descriptor(0x400) + descriptor_next_panel(64));
+}
+
+// Blocks of a linear lie one behind the other, each step of one in a run.
+TEST(WeightLayout, OffsetsAreContiguous) {
+  const WeightLayout layout{Operands::kFloat8, 5 * 64, 3 * 128};
+  EXPECT_EQ(layout.blocks(), 2);
+  EXPECT_EQ(layout.slabs_of(1), 1);
+  std::int64_t expected = 0;
+  for (int block = 0; block < layout.blocks(); ++block)
+    for (int step = 0; step < layout.steps(); ++step)
+      for (int slab = 0; slab < layout.slabs_of(block); ++slab) {
+        EXPECT_EQ(layout.offset(block, step, slab), expected);
+        expected += slab_bytes(Operands::kFloat8);
+      }
+  EXPECT_EQ(layout.bytes(), expected);
+}
+
+}  // namespace
+}  // namespace megamoe::sm90

@@ -178,6 +178,46 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::unordered_set<std::string> names_;
 };
 
+/// A tensor must lie within the data, and have as many bytes there as its type and shape take.
+void check_extent(const std::string& path, const TensorEntry& tensor, std::uint64_t data_bytes) {
+  const auto where = [&] { return sentence(path, ": tensor ", printable(tensor.name)); };
+  require(tensor.begin <= tensor.end,
+          ErrorCode::kBadFile,
+          where(),
+          ": data_offsets go backwards, from ",
+          tensor.begin,
+          " to ",
+          tensor.end);
+  require(tensor.end <= data_bytes,
+          ErrorCode::kBadFile,
+          where(),
+          " ends at byte ",
+          tensor.end,
+          " of the data; the file has ",
+          data_bytes,
+          " bytes of data (is it truncated?)");
+  const std::optional<std::uint64_t> bytes = bytes_of(tensor.type, tensor.shape);
+  require(bytes.has_value(),
+          ErrorCode::kBadFile,
+          where(),
+          ": ",
+          name_of(tensor.type),
+          " ",
+          to_string(tensor.shape),
+          " is not a whole number of bytes below 2^64");
+  require(tensor.end - tensor.begin == *bytes,
+          ErrorCode::kBadFile,
+          where(),
+          ": ",
+          name_of(tensor.type),
+          " ",
+          to_string(tensor.shape),
+          " takes ",
+          *bytes,
+          " bytes; its data_offsets give it ",
+          tensor.end - tensor.begin);
+}
+
 /// The tensors must tile [0, data_bytes).
 void check_places(const std::string& path,
                   std::vector<TensorEntry>& tensors,
@@ -187,42 +227,8 @@ void check_places(const std::string& path,
   });
   std::uint64_t covered = 0;
   for (const TensorEntry& tensor : tensors) {
+    check_extent(path, tensor, data_bytes);
     const auto where = [&] { return sentence(path, ": tensor ", printable(tensor.name)); };
-    require(tensor.begin <= tensor.end,
-            ErrorCode::kBadFile,
-            where(),
-            ": data_offsets go backwards, from ",
-            tensor.begin,
-            " to ",
-            tensor.end);
-    require(tensor.end <= data_bytes,
-            ErrorCode::kBadFile,
-            where(),
-            " ends at byte ",
-            tensor.end,
-            " of the data; the file has ",
-            data_bytes,
-            " bytes of data (is it truncated?)");
-    const std::optional<std::uint64_t> bytes = bytes_of(tensor.type, tensor.shape);
-    require(bytes.has_value(),
-            ErrorCode::kBadFile,
-            where(),
-            ": ",
-            name_of(tensor.type),
-            " ",
-            to_string(tensor.shape),
-            " is not a whole number of bytes below 2^64");
-    require(tensor.end - tensor.begin == *bytes,
-            ErrorCode::kBadFile,
-            where(),
-            ": ",
-            name_of(tensor.type),
-            " ",
-            to_string(tensor.shape),
-            " takes ",
-            *bytes,
-            " bytes; its data_offsets give it ",
-            tensor.end - tensor.begin);
     require(tensor.begin >= covered,
             ErrorCode::kBadFile,
             where(),

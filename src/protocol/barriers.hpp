@@ -17,7 +17,9 @@ namespace megamoe {
 template <Machine M>
 MEGAMOE_PROTOCOL void arrive(M& m, const Call& call) {
   m.sync_team();
-  if (m.lane() == 0) m.publish(call.local(call.workspace.workers_arrived), 1U);
+  if (m.lane() != 0) return;
+  m.publish(call.local(call.workspace.workers_arrived), 1U);
+  m.bump_progress();
 }
 
 /// Leader only: all workers of the rank have arrived at `barrier`.
@@ -58,13 +60,13 @@ MEGAMOE_PROTOCOL void open_gate(M& m, const Call& call) {
   if (m.lane() == 0) m.publish(call.local(call.workspace.gate), std::uint64_t{1});
 }
 
+/// The leader may be waiting for any rank, so that any rank's progress keeps this wait alive.
 template <Machine M>
 [[nodiscard]] MEGAMOE_PROTOCOL bool wait_at_gate(M& m, const Call& call, int barrier) {
   const std::uint64_t open = m.first_epoch() + static_cast<std::uint64_t>(barrier);
   const Gate* gate = call.local(call.workspace.gate);
-  return m.all(wait_until(m, {WaitFor::kGate, barrier, m.rank()}, [&] {
-    return Observation{m.observe(gate), open};
-  }));
+  const Wait wait{WaitFor::kGate, barrier, m.rank(), call.problem.ranks};
+  return m.all(wait_until(m, wait, [&] { return Observation{m.observe(gate), open}; }));
 }
 
 /// This team is done with a part of the call (1: pulls and blocks, 2: cleanup and combine).

@@ -21,11 +21,20 @@ enum class WaitFor : std::uint32_t {
   kPipeline,   ///< a stage of an on-chip pipeline; subject: the stage
 };
 
+/// True when somebody else of the same rank waits for the cause itself, or is it: the gate's opener
+/// for another rank, a worker's other role for a ring place, a stage's producer for rows. Its
+/// record says more, so it gets the time to speak first.
+constexpr bool is_second_hand(WaitFor what) {
+  return what == WaitFor::kGate || what == WaitFor::kRoles || what == WaitFor::kPipeline;
+}
+
 /// One wait: what for, which one, and whose progress keeps it alive.
 struct Wait {
   WaitFor what = WaitFor::kNothing;
   int subject = 0;
-  int awaited_rank = 0;
+  int awaited_rank = 0;  ///< who is late if it never ends
+  int watched_ranks =
+      0;  ///< 0: the awaited rank's progress alone counts; R: that of any of R ranks
 };
 
 /// What a wait saw last.
@@ -86,28 +95,37 @@ struct Refusal {
                            ///< address
 };
 
-/// Starts anew whenever the awaited rank shows progress; expires when it showed none for the call's
-/// bound.
+/// Starts anew whenever a rank that the wait depends on shows progress; expires when none did for
+/// the call's bound, and a second-hand wait only at four times that: a wait may take up to twice
+/// its bound to notice that progress has stopped.
 template <class M>
 class Patience {
  public:
-  MEGAMOE_PROTOCOL Patience(M& m, int awaited_rank)
-      : awaited_rank_(awaited_rank), progress_(m.progress_of(awaited_rank)), since_(m.now_ms()) {}
+  MEGAMOE_PROTOCOL Patience(M& m, const Wait& wait)
+      : wait_(wait), progress_(progress(m)), since_(m.now_ms()) {}
 
   MEGAMOE_PROTOCOL bool expired(M& m) {
-    const std::uint64_t bound = m.timeout_ms();
+    const std::uint64_t bound = m.timeout_ms() * (is_second_hand(wait_.what) ? 4 : 1);
     if (bound == 0) return false;
     const std::uint64_t now = m.now_ms();
     if (now - since_ < bound) return false;
-    const std::uint64_t progress = m.progress_of(awaited_rank_);
-    if (progress == progress_) return true;
-    progress_ = progress;
+    const std::uint64_t latest = progress(m);
+    if (latest == progress_) return true;
+    progress_ = latest;
     since_ = now;
     return false;
   }
 
  private:
-  int awaited_rank_;
+  MEGAMOE_PROTOCOL std::uint64_t progress(M& m) const {
+    if (wait_.watched_ranks == 0) return m.progress_of(wait_.awaited_rank);
+    std::uint64_t sum = 0;
+    for (int rank = 0; rank < wait_.watched_ranks; ++rank)
+      sum += m.progress_of(rank);
+    return sum;
+  }
+
+  Wait wait_;
   std::uint64_t progress_;
   std::uint64_t since_;
 };
@@ -120,7 +138,7 @@ template <class M, class Look>
 [[nodiscard]] MEGAMOE_PROTOCOL bool wait_until(M& m, const Wait& wait, Look look) {
   Observation last = look();
   if (last.reached()) return true;
-  Patience<M> patience(m, wait.awaited_rank);
+  Patience<M> patience(m, wait);
   for (int polls = 0;; ++polls) {
     m.pause(polls);
     last = look();

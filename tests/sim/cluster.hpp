@@ -111,8 +111,21 @@ class Cluster {
                                                   lane));
   }
 
+  /// Rank by rank: each leader enters its first call long after the rank before it has arrived.
+  void come_late(int rank, const M& m) {
+    if (m.role() != Role::kDispatch || m.worker() != 0 || m.team() != 0 || m.lane() != 0) return;
+    const Call& call = rank_at(rank).host.call();
+    while (rank > 0 && call.local(call.workspace.arrival)[rank - 1].value == 0)
+      scheduler_.turn();
+    for (std::uint64_t ms = 0; rank > 0 && ms < options_.late_ms; ms += kLateStepMs) {
+      scheduler_.spend(kLateStepMs);
+      scheduler_.turn();
+    }
+  }
+
   void live(int rank, M& m) {
     const Call& call = rank_at(rank).host.call();
+    if (options_.late_ms > 0) come_late(rank, m);
     const bool is_done = m.role() == Role::kDispatch
                              ? dispatch(m, call)
                              : compute(m, call, [&] { return compute_blocks(m, call); });
@@ -144,6 +157,8 @@ class Cluster {
     }
     return true;
   }
+
+  static constexpr std::uint64_t kLateStepMs = 50;
 
   const Scenario& scenario_;
   const SimulationOptions& options_;

@@ -46,17 +46,26 @@ Scheduler::Ending Scheduler::run() {
   return is_done ? Ending::kDone : Ending::kStuck;
 }
 
-bool Scheduler::jump() {
-  bool is_anyone_paused = false;
+bool Scheduler::wake_pollers() {
+  bool has_any = false;
   for (Id id = 0; id < static_cast<Id>(seats_.size()); ++id) {
     if (seat(id).state != State::kPaused) continue;
-    is_anyone_paused = true;
+    has_any = true;
     set_state(id, State::kRunnable);
   }
-  if (!is_anyone_paused || jumps_ == options_.jumps) return false;
+  return has_any;
+}
+
+bool Scheduler::jump() {
+  if (jumps_ == options_.jumps || !wake_pollers()) return false;
   ++jumps_;
   now_ms_ += options_.jump_ms;
   return true;
+}
+
+void Scheduler::spend(std::uint64_t ms) {
+  now_ms_ += ms;
+  wake_pollers();
 }
 
 void Scheduler::set_state(Id id, State state) {

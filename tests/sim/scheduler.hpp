@@ -85,8 +85,8 @@ class Scheduler {
   Id current() const { return current_; }
   /// Ends the run; the fibers stay where they are.
   [[noreturn]] void fail(const std::string& what);
-  /// The fiber works for so long.
-  void spend(std::uint64_t ms) { now_ms_ += ms; }
+  /// The fiber works for so long; all who poll see the time pass.
+  void spend(std::uint64_t ms);
 
   std::uint64_t now_ms() const { return now_ms_; }
   Random& random() { return random_; }
@@ -115,6 +115,8 @@ class Scheduler {
   void go_on(Place& from);
   void end_current();
   void freeze_selected();
+  /// Lets all pollers poll once more; false when there are none.
+  bool wake_pollers();
   bool jump();
 
   Options options_;

@@ -22,6 +22,8 @@ struct SimulationOptions {
   std::uint64_t timeout_ms = 1000;
   bool delays_writes = true;
   Slowness slow{};
+  std::uint64_t late_ms =
+      0;  ///< by which each rank enters its first call later than the one before
 };
 
 /// What became of one rank.

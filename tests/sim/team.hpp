@@ -151,9 +151,11 @@ class Team {
     }));
   }
   bool all(bool claim) {
-    return meet("all", claim ? 1 : 0, [](const Values& values) {
-             return std::uint64_t{std::find(values.begin(), values.end(), 0U) == values.end()};
-           }) != 0;
+    const std::uint64_t is_so_everywhere =
+        meet("all", claim ? 1 : 0, [](const Values& values) -> std::uint64_t {
+          return std::find(values.begin(), values.end(), 0U) == values.end() ? 1 : 0;
+        });
+    return is_so_everywhere != 0;
   }
 
   template <class C>

@@ -96,16 +96,19 @@ struct Refusal {
 };
 
 /// Starts anew whenever a rank that the wait depends on shows progress; expires when none did for
-/// the call's bound, and a second-hand wait only at four times that: a wait may take up to twice
-/// its bound to notice that progress has stopped.
+/// the call's bound. A first-hand wait so takes up to two bounds to notice that progress has
+/// stopped; a second-hand one looks every three bounds, and not before, since looking may mean to
+/// read a word of every rank. It expires after six at the earliest.
 template <class M>
 class Patience {
  public:
   MEGAMOE_PROTOCOL Patience(M& m, const Wait& wait)
-      : wait_(wait), progress_(progress(m)), since_(m.now_ms()) {}
+      : wait_(wait),
+        progress_(is_second_hand(wait.what) ? kNotLookedYet : progress(m)),
+        since_(m.now_ms()) {}
 
   MEGAMOE_PROTOCOL bool expired(M& m) {
-    const std::uint64_t bound = m.timeout_ms() * (is_second_hand(wait_.what) ? 4 : 1);
+    const std::uint64_t bound = m.timeout_ms() * (is_second_hand(wait_.what) ? 3 : 1);
     if (bound == 0) return false;
     const std::uint64_t now = m.now_ms();
     if (now - since_ < bound) return false;
@@ -117,6 +120,8 @@ class Patience {
   }
 
  private:
+  static constexpr std::uint64_t kNotLookedYet = ~std::uint64_t{0};
+
   MEGAMOE_PROTOCOL std::uint64_t progress(M& m) const {
     if (wait_.watched_ranks == 0) return m.progress_of(wait_.awaited_rank);
     std::uint64_t sum = 0;

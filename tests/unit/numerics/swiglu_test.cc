@@ -19,7 +19,8 @@ double logistic(double x) {
 }
 
 TEST(GatedActivation, SwigluIsItsFormulaWithinFp32) {
-  for (float gate = -60; gate < 60; gate += 0.37F) {
+  for (int step = -162; step <= 162; ++step) {
+    const float gate = 0.37F * static_cast<float>(step);
     for (const float up : {-3.5F, -0.25F, 1.0F, 40.0F}) {
       for (const float weight : {0.125F, 1.0F, -0.7F}) {
         const double wanted = gate * logistic(gate) * up * weight;
@@ -32,7 +33,8 @@ TEST(GatedActivation, SwigluIsItsFormulaWithinFp32) {
 
 TEST(GatedActivation, SwigluOaiIsItsFormulaWithinFp32) {
   for (const float alpha : {1.702F, 1.0F, -0.5F}) {
-    for (float gate = -20; gate < 20; gate += 0.37F) {
+    for (int step = -54; step <= 54; ++step) {
+      const float gate = 0.37F * static_cast<float>(step);
       for (const float up : {-9.0F, -1.0F, 0.5F, 6.0F, 30.0F}) {
         const double bounded = std::min(gate, 7.0F);
         const double linear = std::clamp(up, -7.0F, 7.0F) + 1.0;

@@ -25,7 +25,7 @@ Problem problem_of(int experts, int topk, int hidden = 32, int intermediate = 32
 
 // gate_i = up_i = x_i in every expert; expert e moves intermediate i to output column i + e + 1.
 void make_shifting_experts(SmallLayer& layer) {
-  const Problem& problem = layer.problem();
+  const Problem& problem = layer.problem;
   for (int expert = 0; expert < problem.experts; ++expert) {
     for (int i = 0; i < 32; ++i) {
       layer.set_gate(expert, i, i, 1.0F);
@@ -108,7 +108,7 @@ double dot(const Operand& x, const Operand& weights, int depth) {
 }
 
 std::vector<float> shortest_slot(const SmallLayer& layer, int token, int k) {
-  const Problem& p = layer.problem();
+  const Problem& p = layer.problem;
   const auto pair = SmallLayer::extent(token * p.topk + k);
   const auto expert = static_cast<int>(layer.ids[pair]);
   const float weight = layer.routing_weights[pair];
@@ -140,9 +140,9 @@ std::vector<float> shortest_slot(const SmallLayer& layer, int token, int k) {
 }
 
 std::vector<Bfloat16> shortest_loops(const SmallLayer& layer) {
-  const Problem& p = layer.problem();
+  const Problem& p = layer.problem;
   std::vector<Bfloat16> y;
-  for (int token = 0; token < layer.num_tokens(); ++token) {
+  for (int token = 0; token < layer.num_tokens; ++token) {
     std::vector<float> sums(SmallLayer::extent(p.hidden));
     for (int k = 0; k < p.topk; ++k) {
       if (layer.ids[SmallLayer::extent(token * p.topk + k)] < 0) continue;
@@ -334,10 +334,10 @@ TEST(LayerReference, BiasesThatTheProblemDeniesAreRefused) {
   Problem problem = problem_of(1, 1);
   problem.has_biases = true;
   SmallLayer layer(problem, 1);
-  layer.problem().has_biases = false;
+  layer.problem.has_biases = false;
   EXPECT_THROW(layer.run(), Error);
   SmallLayer bare(problem_of(1, 1), 1);
-  bare.problem().has_biases = true;
+  bare.problem.has_biases = true;
   EXPECT_THROW(bare.run(), Error);
 }
 
@@ -392,7 +392,7 @@ TEST(LayerReference, ANanTokenIsNanInItsOwnRowAndNowhereElse) {
   for (const float clamp : {0.0F, 1.0F, 7.0F, 10.0F, kNoClamp}) {
     SmallLayer layer(problem_of(3, 4, 96, 64), 7);
     layer.randomize(5);
-    layer.problem().activation.clamp = clamp;
+    layer.problem.activation.clamp = clamp;
     for (int token = 0; token < 7; ++token)
       layer.route(token, 2, token % 3, 0.5F);
     const std::vector<Bfloat16> clean = layer.run().y;

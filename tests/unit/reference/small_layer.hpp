@@ -12,9 +12,9 @@ namespace megamoe {
 
 // A layer and its tokens that a test fills element by element. Weights and tokens start as zeros
 // with scale 1, every slot masked, routing weights 1.
-class SmallLayer {
- public:
-  SmallLayer(Problem problem, int num_tokens) : problem_(problem), num_tokens_(num_tokens) {
+struct SmallLayer {
+  SmallLayer(const Problem& problem_of_layer, int tokens_of_layer)
+      : problem(problem_of_layer), num_tokens(tokens_of_layer) {
     const auto hidden = extent(problem.hidden);
     const auto elements = extent(problem.experts) * hidden * extent(problem.intermediate);
     linear1.assign(elements, 0);
@@ -33,20 +33,20 @@ class SmallLayer {
 
   void set_gate(int expert, int row, int k, float value) { set_linear1(expert, row, k, value); }
   void set_up(int expert, int row, int k, float value) {
-    set_linear1(expert, problem_.intermediate + row, k, value);
+    set_linear1(expert, problem.intermediate + row, k, value);
   }
   void set_down(int expert, int row, int k, float value) {
-    set_nibble(linear2, (expert * problem_.hidden + row) * problem_.intermediate + k, value);
+    set_nibble(linear2, (expert * problem.hidden + row) * problem.intermediate + k, value);
   }
   // Exact where the value is a code of E4M3 times the scale already there.
   void set_token(int token, int column, float value) {
-    const auto at = extent(token * problem_.hidden + column);
+    const auto at = extent(token * problem.hidden + column);
     const float scale = to_float(Ue8m0{scales[at / kGroupSize]});
     codes[at] = to_float8_e4m3(value / scale).bits;
   }
   void route(int token, int k, std::int64_t id, float routing_weight = 1.0F) {
-    ids[extent(token * problem_.topk + k)] = id;
-    routing_weights[extent(token * problem_.topk + k)] = routing_weight;
+    ids[extent(token * problem.topk + k)] = id;
+    routing_weights[extent(token * problem.topk + k)] = routing_weight;
   }
 
   // Everything random, with finite values of a common size; ids from -1 up.
@@ -63,7 +63,7 @@ class SmallLayer {
     for (std::uint8_t& scale : scales)
       scale = static_cast<std::uint8_t>(124 + random() % 5);
     for (std::int64_t& id : ids)
-      id = static_cast<std::int64_t>(random() % extent(problem_.experts + 1)) - 1;
+      id = static_cast<std::int64_t>(random() % extent(problem.experts + 1)) - 1;
     for (auto* values : {&routing_weights, &linear1_bias, &linear2_bias})
       for (float& value : *values)
         value = static_cast<float>(random() % 1000) / 1000.0F;
@@ -78,22 +78,20 @@ class SmallLayer {
             .linear2_bias = linear2_bias.empty() ? nullptr : linear2_bias.data()};
   }
   TokenView tokens() const {
-    return {.num_tokens = num_tokens_,
+    return {.num_tokens = num_tokens,
             .codes = codes.data(),
             .scales = scales.data(),
             .ids = ids.data(),
             .routing_weights = routing_weights.data()};
   }
-  const Problem& problem() const { return problem_; }
-  Problem& problem() { return problem_; }
-  int num_tokens() const { return num_tokens_; }
-
   ReferenceOutput run(const ReferenceOptions& options = {}) const {
-    return reference_forward(problem_, weights(), tokens(), options);
+    return reference_forward(problem, weights(), tokens(), options);
   }
 
   static std::size_t extent(std::int64_t count) { return static_cast<std::size_t>(count); }
 
+  Problem problem;
+  int num_tokens;
   std::vector<std::uint8_t> linear1, linear1_scale, linear2, linear2_scale;
   std::vector<float> linear1_bias, linear2_bias;
   std::vector<std::uint8_t> codes, scales;
@@ -102,7 +100,7 @@ class SmallLayer {
 
  private:
   void set_linear1(int expert, int row, int k, float value) {
-    set_nibble(linear1, (expert * 2 * problem_.intermediate + row) * problem_.hidden + k, value);
+    set_nibble(linear1, (expert * 2 * problem.intermediate + row) * problem.hidden + k, value);
   }
   static void set_nibble(std::vector<std::uint8_t>& packed, int element, float value) {
     std::uint8_t& pair = packed[extent(element / 2)];
@@ -110,9 +108,6 @@ class SmallLayer {
     pair = element % 2 == 0 ? pack_float4(code, odd_float4(pair))
                             : pack_float4(even_float4(pair), code);
   }
-
-  Problem problem_;
-  int num_tokens_;
 };
 
 }  // namespace megamoe

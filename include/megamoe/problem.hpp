@@ -41,7 +41,7 @@ struct Problem {
   int intermediate = 32;    ///< I, a multiple of 32, at most 2^20
   int capacity = 1;         ///< C, 1..65536: the most tokens that a rank may bring to one call
   bool has_biases = false;  ///< per-expert biases on gate, up and down
-  Activation activation;
+  Activation activation = {};
 
   constexpr int experts_per_rank() const { return experts / ranks; }
   constexpr int rank_of(int expert) const { return expert / experts_per_rank(); }

@@ -32,40 +32,43 @@ void expect(Plan& plan, const PlanRequest& request) {
   plan.expected_rows = expected_rows_of(p, plan.expected_tokens);
   plan.rules.push_back({"expected_rows",
                         sentence(plan.expected_rows),
-                        sentence("a balanced routing of ",
+                        sentence("of an expert, in a balanced routing: T ",
                                  plan.expected_tokens,
-                                 " tokens x ",
+                                 " x R ",
                                  p.ranks,
-                                 " ranks x top-",
+                                 " x K ",
                                  p.topk,
-                                 " over ",
-                                 p.experts,
-                                 " experts")});
+                                 " / E ",
+                                 p.experts)});
 }
 
 void choose_tile(Plan& plan, const Limits& limits) {
   const TileRule& rule = tile_rule_of(limits.tiles, plan.expected_rows);
   plan.kernel.block_m = rule.block_m;
-  const std::string range = rule.up_to_rows_per_expert == kAnyRows
-                                ? std::string("more rows an expert than the other rows cover")
-                                : sentence("up to ", rule.up_to_rows_per_expert, " rows an expert");
-  note(plan, "block_m", rule.block_m, sentence(range, "; ", rule.why));
+  const bool is_last = rule.up_to_rows_per_expert == kAnyRows;
+  const double bound = is_last && limits.tiles.size() > 1
+                           ? limits.tiles[limits.tiles.size() - 2].up_to_rows_per_expert
+                           : rule.up_to_rows_per_expert;
+  note(plan,
+       "block_m",
+       rule.block_m,
+       sentence(is_last ? "above " : "up to ", bound, " rows an expert; ", rule.why));
 }
 
-// Linear 1 blocks that each worker gets of a call, if they are `block_n` wide.
-std::int64_t blocks_per_worker(const Plan& plan, int block_n) {
+// Linear 1 blocks of a call on this rank, if they are `block_n` wide.
+std::int64_t expected_blocks(const Plan& plan, int block_n) {
   const Problem& p = plan.problem;
   const std::int64_t pairs = std::int64_t{plan.expected_tokens} * p.topk;
-  const std::int64_t touched = std::clamp<std::int64_t>(pairs, 1, p.experts_per_rank());
-  return touched * blocks_m_of(plan) * ceil_div(2 * plan.padded_intermediate, block_n) /
-         plan.workers;
+  const auto touched = std::clamp<std::int64_t>(pairs, 1, p.experts_per_rank());
+  return touched * blocks_m_of(plan) * ceil_div(2 * plan.padded_intermediate, block_n);
 }
 
 void choose_channels(Plan& plan, const Limits& limits) {
   plan.padded_hidden = limits.padded_hidden(plan.problem);
   plan.padded_intermediate = limits.padded_intermediate(plan.problem);
   const auto* rule = limits.channels.data();
-  while (blocks_per_worker(plan, rule->linear1_block_n) < rule->least_blocks_per_worker)
+  while (expected_blocks(plan, rule->linear1_block_n) <
+         std::int64_t{rule->least_blocks_per_worker} * plan.workers)
     ++rule;
   plan.kernel.linear1_block_n = rule->linear1_block_n;
   plan.kernel.linear2_block_n = rule->linear2_block_n;
@@ -76,8 +79,10 @@ void choose_channels(Plan& plan, const Limits& limits) {
        rule->linear1_block_n,
        sentence(rule->why,
                 "; ",
-                blocks_per_worker(plan, rule->linear1_block_n),
-                " linear 1 blocks a worker expected"));
+                expected_blocks(plan, rule->linear1_block_n),
+                " linear 1 blocks for ",
+                plan.workers,
+                " workers"));
 }
 
 // The fewest experts whose linear 1 keeps every worker busy, though half of the rows may be
@@ -94,10 +99,10 @@ void choose_wave(Plan& plan) {
     why += "; two, so that linear 2 of the first finds its linear 1 long done";
   }
   fewest = std::min<std::int64_t>(fewest, experts);
-  const std::int64_t even = ceil_div<std::int64_t>(experts, experts / fewest);
+  const auto even = ceil_div<std::int64_t>(experts, experts / fewest);
   if (even != fewest) why += sentence("; ", fewest, " suffice, evened out over ", experts);
   const std::int64_t ring = plan.pool_rows / plan.kernel.block_m;
-  const std::int64_t room = std::max<std::int64_t>(ring / blocks_m_of(plan), 1);
+  const auto room = std::max<std::int64_t>(ring / blocks_m_of(plan), 1);
   if (room < even) why += sentence("; the ring's ", ring, " blocks hold ", room);
   plan.experts_per_wave = static_cast<int>(std::min(even, room));
   note(plan, "experts_per_wave", plan.experts_per_wave, why);
@@ -106,7 +111,7 @@ void choose_wave(Plan& plan) {
 void choose_stages(Plan& plan, const Limits& limits) {
   KernelPlan& k = plan.kernel;
   const SharedSum sum = shared_sum(k, plan.problem.experts);
-  k.stages = std::min(sum.stages_in(limits.shared_bytes), 32);
+  k.stages = std::min(sum.stages_in(limits.shared_bytes), kMostStages);
   require(k.stages >= 2,
           ErrorCode::kInvalidArgument,
           "shared memory of a CTA is ",

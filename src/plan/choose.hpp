@@ -14,7 +14,7 @@ namespace megamoe {
 struct PlanRequest {
   /// Tokens that a rank is expected to bring; by default its capacity. A wrong one costs speed
   /// only. Brought into 0..capacity.
-  std::optional<int> expected_tokens;
+  std::optional<int> expected_tokens = std::nullopt;
   /// Rows of the pool, rounded up to 384s and at most the full pool; 0: what the budget allows.
   std::int64_t pool_rows = 0;
   /// Symmetric memory of a rank, all of it; 0: what the limits allow.

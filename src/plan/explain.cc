@@ -1,6 +1,7 @@
 #include "plan/explain.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <sstream>
 
@@ -21,6 +22,7 @@ std::string activation_text(const Activation& a) {
   const std::string precision = a.fast_math ? "" : ", precise";
   if (a.kind == ActivationKind::kSwigluOai)
     return sentence("swiglu-oai, alpha ", a.alpha, ", limit ", a.limit, precision);
+  if (std::isinf(a.clamp)) return "swiglu, no clamp" + precision;
   return sentence("swiglu, clamp ", a.clamp, precision);
 }
 
@@ -70,7 +72,7 @@ void explain_work(std::ostream& out, const Plan& plan) {
        "waves",
        sentence("up to ",
                 ceil_div(experts, plan.experts_per_wave),
-                " of ",
+                ", of at most ",
                 plan.experts_per_wave,
                 plan.experts_per_wave == 1 ? " expert" : " experts"));
   line(out,
@@ -142,7 +144,9 @@ nlohmann::ordered_json problem_json(const Problem& p) {
     json["alpha"] = as_written(a.alpha);
     json["limit"] = as_written(a.limit);
   } else {
-    json["clamp"] = as_written(a.clamp);  // JSON has no infinity: null is no clamp
+    // JSON has no infinity; null is no clamp.
+    json["clamp"] = std::isinf(a.clamp) ? nlohmann::ordered_json()
+                                        : nlohmann::ordered_json(as_written(a.clamp));
   }
   json["fast_math"] = a.fast_math;
   return json;

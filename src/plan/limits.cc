@@ -1,15 +1,13 @@
 #include "plan/limits.hpp"
 
 #include "base/check.hpp"
+#include "plan/shared_memory.hpp"
 
 namespace megamoe {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-
-// 228 KiB of an SM less the KiB that the system keeps; the same on both GPUs.
-constexpr int kGpuSharedBytes = 227 * 1024;
 
 constexpr std::uint32_t bytes32(int value) {
   return static_cast<std::uint32_t>(value);
@@ -46,7 +44,7 @@ Limits cpu_limits(int workers, PoolFormatOf pool_format) {
           "; a rank needs at least 1");
   return {.machine = MachineKind::kCpu,
           .workers = workers,
-          .pool_bytes = 256 * kMiB,
+          .pool_bytes = 128 * kMiB,
           .pool_format = pool_format,
           .tiles = kCpuTiles,
           .channels = kCpuChannels,
@@ -61,7 +59,7 @@ Limits sm90_limits(int num_sms) {
           "; a rank needs at least 1");
   return {.machine = MachineKind::kSm90,
           .workers = num_sms,
-          .shared_bytes = kGpuSharedBytes,
+          .shared_bytes = kMostSharedBytes,
           .hidden_granule = 128,
           .intermediate_granule = 128,
           // Half of the smallest card; weights want the other half.
@@ -81,7 +79,7 @@ Limits sm100_limits(int num_sms) {
           "; SM100 works in pairs of SMs and needs at least 2");
   return {.machine = MachineKind::kSm100,
           .workers = num_sms / 2 * 2,
-          .shared_bytes = kGpuSharedBytes,
+          .shared_bytes = kMostSharedBytes,
           .tmem_columns = 512,
           // A pair of CTAs takes two neighbouring blocks of 128 weight rows, so there are evenly
           // many.

@@ -25,9 +25,9 @@ struct Limits {
   std::uint64_t symmetric_bytes = kNoBudget;  ///< the most of a rank, whatever the caller asks
   std::uint64_t pool_bytes = kNoBudget;  ///< a pool beyond it gains nothing: what is not asked for
   PoolFormatOf pool_format = nullptr;
-  std::span<const TileRule> tiles;
-  std::span<const ChannelRule> channels;
-  std::span<const PipelineRule> pipelines;  ///< empty on the CPU
+  std::span<const TileRule> tiles = {};
+  std::span<const ChannelRule> channels = {};
+  std::span<const PipelineRule> pipelines = {};  ///< empty on the CPU
 
   constexpr int padded_hidden(const Problem& p) const { return align_up(p.hidden, hidden_granule); }
   constexpr int padded_intermediate(const Problem& p) const {

@@ -84,7 +84,7 @@ std::string pool_reason(const Plan& plan, const std::string& bound) {
                   bound,
                   "; the full pool has ",
                   plan.full_pool_rows,
-                  ", short of it some pulls wait for a lap");
+                  ", with fewer the worst routing waits for laps");
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 namespace megamoe {
 
+inline constexpr int kMostSharedBytes = 227 * 1024;  ///< of a CTA: an SM's less the system's KiB
+inline constexpr int kMostStages = 32;
 inline constexpr int kBarrierBytes = 8;
 inline constexpr int kSwizzleAlignment =
     1024;  ///< of tiles that are read with the 128-byte swizzle

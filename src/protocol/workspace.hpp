@@ -153,8 +153,10 @@ struct WorkspaceItem {
 };
 
 /// What the workspace consists of, in the order of the carve, whose offsets it reads.
-constexpr std::array<WorkspaceItem, 15> items(const Workspace& w) {
-  std::array<WorkspaceItem, 15> all = {{
+constexpr std::array<WorkspaceItem, 16> items(const Workspace& w) {
+  const std::uint64_t last_bytes =
+      static_cast<std::uint64_t>(w.pool_rows) * w.format.linear2_scale_bytes;
+  std::array<WorkspaceItem, 16> all = {{
       {"control", w.abort.offset},  // all words up to the refusals
       {"counts", w.sent.offset},
       {"ring", w.arrived.offset},
@@ -170,11 +172,12 @@ constexpr std::array<WorkspaceItem, 15> items(const Workspace& w) {
       {"linear1_scales", w.linear1_scales.offset},
       {"linear2_rows", w.linear2_rows.offset},
       {"linear2_scales", w.linear2_scales.offset},
+      {"page_rounding", w.linear2_scales.at(last_bytes).offset},
   }};
   std::uint64_t end = w.bytes;
-  for (auto item = all.rbegin(); item != all.rend(); ++item) {
-    item->bytes = end - item->begin;
-    end = item->begin;
+  for (std::size_t i = all.size(); i-- > 0;) {
+    all[i].bytes = end - all[i].begin;
+    end = all[i].begin;
   }
   return all;
 }

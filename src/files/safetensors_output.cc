@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,22 +27,40 @@ std::string folder_of(const std::string& path) {
 
 /// Where a file written to `path` must land: renaming onto a symbolic link would replace the link.
 std::string behind_links(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_symlink(path, ignored)) return path;
-  std::error_code failed;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, failed);
-  require(!failed, ErrorCode::kInvalidArgument, path, " can't be written: ", failed.message());
-  return target.string();
+  constexpr int kMostLinks = 40;
+  std::filesystem::path target(path);
+  for (int link = 0; link < kMostLinks; ++link) {
+    std::error_code failed;
+    const std::filesystem::path next = std::filesystem::read_symlink(target, failed);
+    if (failed) return target.string();  // not a link
+    target = target.parent_path() / next;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              sentence(printable(path), " can't be written: it is a link to a link to a link ..."));
 }
 
-/// Places in the file, widest elements first, so that each tensor is aligned to its own element.
+/// True when the tensors, back to back in this order, are each aligned to their own element.
+bool are_aligned_in_order(std::span<const TensorEntry> entries) {
+  std::uint64_t offset = 0;
+  for (const TensorEntry& entry : entries) {
+    if (offset % std::max(1, facts(entry.type).bits / 8) != 0) return false;
+    offset += bytes_of(entry.type, entry.shape).value_or(0);
+  }
+  return true;
+}
+
+/// Places in the file: in the caller's order where that aligns each tensor to its own element (so
+/// that the first one is aligned as the file's data is, to 64 bytes), else widest elements first.
 std::vector<TensorEntry> place(const std::string& path, std::span<const TensorSpec> specs) {
   std::vector<TensorEntry> entries;
   for (const TensorSpec& spec : specs)
     entries.push_back({spec.name, spec.type, spec.shape, 0, 0});
-  std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
-    return facts(a.type).bits > facts(b.type).bits;
-  });
+  if (!are_aligned_in_order(entries)) {
+    std::stable_sort(
+        entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
+          return facts(a.type).bits > facts(b.type).bits;
+        });
+  }
   std::uint64_t offset = 0;
   for (TensorEntry& entry : entries) {
     const std::optional<std::uint64_t> bytes = bytes_of(entry.type, entry.shape);
@@ -142,6 +161,12 @@ void SafetensorsOutput::reserve_bytes(std::uint64_t bytes) {
     refuse(sentence("this process may write files of at most ", limit.rlim_cur, " bytes"));
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
     refuse("no file can be so large");
+  // Said here because it can be said with the bound; the space itself is taken below.
+  struct statvfs disk {};
+  if (::fstatvfs(descriptor_, &disk) == 0) {
+    const std::uint64_t free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    if (bytes > free_bytes) refuse(sentence("the disk has ", free_bytes, " free"));
+  }
   if (const int why = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes)); why != 0)
     refuse(std::strerror(why));
   void* mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);

@@ -1,0 +1,37 @@
+#include "megamoe/planning.hpp"
+
+#include "plan/choose.hpp"
+#include "plan/limits.hpp"
+#include "runtime/cpu_machine.hpp"
+
+namespace megamoe {
+namespace {
+
+constexpr int kSmsOfH200 = 132;
+constexpr int kSmsOfB200 = 148;
+
+Limits limits_of(const PlannedMachine& machine, const Problem& problem) {
+  switch (machine.kind) {
+    case MachineKind::kCpu: {
+      LayerOptions options;
+      options.workers = machine.workers;
+      return CpuMachine::limits_for(options, problem.ranks);
+    }
+    case MachineKind::kSm90: return sm90_limits(machine.workers > 0 ? machine.workers : kSmsOfH200);
+    case MachineKind::kSm100:
+      return sm100_limits(machine.workers > 0 ? machine.workers : kSmsOfB200);
+  }
+  return {};
+}
+
+}  // namespace
+
+Plan plan_layer(const Problem& problem,
+                const PlannedMachine& machine,
+                const LayerOptions& options) {
+  PlanRequest request{.pool_rows = options.pool_rows, .byte_budget = options.memory_budget};
+  if (options.expected_tokens > 0) request.expected_tokens = options.expected_tokens;
+  return choose_plan(problem, limits_of(machine, problem), request);
+}
+
+}  // namespace megamoe

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "files/input_file.hpp"
+#include "files/weight_source.hpp"
+#include "megamoe/launch.hpp"
+#include "megamoe/layer.hpp"
+#include "megamoe/problem.hpp"
+
+namespace megamoe::cli {
+
+/// Some ranks' consecutive tokens of an input file.
+struct TokenRange {
+  std::int64_t first = 0, count = 0;
+};
+
+/// A layer, its tokens and how to run it: everything that can be refused has been looked at.
+struct LayerRun {
+  Problem problem;
+  std::unique_ptr<WeightSource> weights;
+  std::unique_ptr<InputFile> input;
+  std::vector<TokenRange> tokens;  ///< by rank
+  RunArguments arguments;
+
+  std::int64_t total_tokens() const { return input->tokens(); }
+};
+
+/// Opens both files and holds them against each other and against the arguments. Throws a sentence
+/// with the file, the tensor, the value and the bound.
+LayerRun open_run(const WeightArguments& weights,
+                  const std::string& input_path,
+                  const ActivationArguments& activation,
+                  const RunArguments& arguments);
+
+/// Refuses an id past the last expert, naming file, token, slot and id.
+void require_known_experts(const InputFile& input, const std::string& path, const Problem& problem);
+
+/// In one rank, collective: its layer, with its experts packed. Only rank 0 shows progress.
+Layer make_layer(Group& group, const LayerRun& run);
+
+/// Puts a rank's tokens into its layer's inputs.
+void load_tokens(Layer& layer, const LayerRun& run, const TokenRange& tokens);
+
+/// Runs `body` in every rank as the arguments say; throws the cause's sentence when one fails.
+std::vector<std::string> launch(const LayerRun& run, const RankBody& body);
+
+}  // namespace megamoe::cli

@@ -43,7 +43,8 @@ std::string behind_links(const std::string& path) {
 bool are_aligned_in_order(std::span<const TensorEntry> entries) {
   std::uint64_t offset = 0;
   for (const TensorEntry& entry : entries) {
-    if (offset % std::max(1, facts(entry.type).bits / 8) != 0) return false;
+    const int alignment = std::max(1, facts(entry.type).bits / 8);
+    if (offset % static_cast<std::uint64_t>(alignment) != 0) return false;
     offset += bytes_of(entry.type, entry.shape).value_or(0);
   }
   return true;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "base/check.hpp"
 #include "megamoe/plan.hpp"
 #include "plan/shared_memory.hpp"
@@ -7,23 +9,23 @@
 
 namespace megamoe {
 
-constexpr const char* what_is_wrong_with_blocks(const KernelPlan& k) {
+constexpr std::string_view what_is_wrong_with_blocks(const KernelPlan& k) {
   if (k.block_m < kSmallestBlockM || k.block_m > kLargestBlockM || kPoolGranule % k.block_m != 0)
     return "block_m: a pool of whole granules of 384 rows must divide into blocks of 8 to 192";
   if (k.linear1_block_n < 64 || k.linear1_block_n % 64 != 0)
     return "linear1_block_n: 64 gate and up rows make one group of 32 activations";
   if (k.linear2_block_n < 32 || k.linear2_block_n % 32 != 0)
     return "linear2_block_n: rows are packed by 32";
-  return nullptr;
+  return {};
 }
 
-constexpr const char* what_is_wrong_on_a_cpu(const KernelPlan& k) {
+constexpr std::string_view what_is_wrong_on_a_cpu(const KernelPlan& k) {
   if (k.stages != 0 || k.shared_bytes != 0 || k.tmem_columns != 0)
     return "stages: a CPU has no pipeline in shared memory";
-  return nullptr;
+  return {};
 }
 
-constexpr const char* what_is_wrong_on_a_gpu(const KernelPlan& k) {
+constexpr std::string_view what_is_wrong_on_a_gpu(const KernelPlan& k) {
   if (k.block_k < 128 || k.block_k % 128 != 0)
     return "block_k: a swizzled tile is 128 bytes of K wide";
   if (k.stages < 2) return "stages: a pipeline needs two";
@@ -34,36 +36,36 @@ constexpr const char* what_is_wrong_on_a_gpu(const KernelPlan& k) {
   if (k.threads() > 1024) return "threads: a CTA has at most 1024";
   if (k.shared_bytes < 1 || k.shared_bytes > kMostSharedBytes)
     return "shared_bytes: a CTA may ask for at most 227 KiB";
-  return nullptr;
+  return {};
 }
 
-constexpr const char* what_is_wrong_on_sm100(const KernelPlan& k) {
+constexpr std::string_view what_is_wrong_on_sm100(const KernelPlan& k) {
   if (k.block_m % 16 != 0) return "block_m: a paired MMA takes multiples of 16 tokens";
   if (k.linear1_block_n != 128 || k.linear2_block_n != 128)
     return "linear1_block_n: a CTA of a pair has 128 weight rows";
   if (k.tmem_columns < tmem_columns_used(k.block_m) || k.tmem_columns > 512 ||
       (k.tmem_columns & (k.tmem_columns - 1)) != 0)
     return "tmem_columns: a power of two up to 512 that holds accumulators and scales";
-  return nullptr;
+  return {};
 }
 
-/// Why no kernel can be built of it; null when one can.
-constexpr const char* what_is_wrong(const KernelPlan& k) {
-  if (const char* reason = what_is_wrong_with_blocks(k); reason != nullptr) return reason;
+/// Why no kernel can be built of it; empty when one can.
+constexpr std::string_view what_is_wrong(const KernelPlan& k) {
+  if (const auto reason = what_is_wrong_with_blocks(k); !reason.empty()) return reason;
   if (k.machine == MachineKind::kCpu) return what_is_wrong_on_a_cpu(k);
-  if (const char* reason = what_is_wrong_on_a_gpu(k); reason != nullptr) return reason;
-  return k.machine == MachineKind::kSm100 ? what_is_wrong_on_sm100(k) : nullptr;
+  if (const auto reason = what_is_wrong_on_a_gpu(k); !reason.empty()) return reason;
+  return k.machine == MachineKind::kSm100 ? what_is_wrong_on_sm100(k) : std::string_view();
 }
 
 /// The plan itself; throws Error(kInvalidArgument) with the reason when something is wrong. One
 /// function for constants, where a broken plan does not compile, and for run time.
 constexpr KernelPlan checked(const KernelPlan& kernel) {
-  if (const char* reason = what_is_wrong(kernel); reason != nullptr)
+  if (const auto reason = what_is_wrong(kernel); !reason.empty())
     throw Error(ErrorCode::kInvalidArgument, sentence("the plan can't be built: ", reason));
   return kernel;
 }
 
 static_assert(checked({.block_m = 16}).block_m == 16);
-static_assert(what_is_wrong({.block_m = 20}) != nullptr);
+static_assert(!what_is_wrong({.block_m = 20}).empty());
 
 }  // namespace megamoe

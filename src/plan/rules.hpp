@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 // What is decided by measurement and by taste rather than by arithmetic. Each table is read from
@@ -104,30 +105,26 @@ constexpr const TileRule& tile_rule_of(const Tiles& rules, double rows_per_exper
 /// True when thresholds and heights go up and no load is left over.
 template <class Tiles>
 constexpr bool is_ladder(const Tiles& rules) {
-  const TileRule* below = nullptr;
-  for (const TileRule& rule : rules) {
-    if (384 % rule.block_m != 0 || rule.why.empty()) return false;
-    if (below != nullptr && (below->block_m >= rule.block_m ||
-                             below->up_to_rows_per_expert >= rule.up_to_rows_per_expert))
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (384 % rules[i].block_m != 0 || rules[i].why.empty()) return false;
+    if (i > 0 && (rules[i - 1].block_m >= rules[i].block_m ||
+                  rules[i - 1].up_to_rows_per_expert >= rules[i].up_to_rows_per_expert))
       return false;
-    below = &rule;
   }
-  return below != nullptr && below->up_to_rows_per_expert == kAnyRows;
+  return rules[rules.size() - 1].up_to_rows_per_expert == kAnyRows;
 }
 
 /// True when widths go down and the last row takes every load.
 template <class Channels>
 constexpr bool ends_in_any(const Channels& rules) {
-  const ChannelRule* above = nullptr;
-  for (const ChannelRule& rule : rules) {
-    if (rule.linear1_block_n % 64 != 0 || rule.linear2_block_n % 32 != 0 || rule.why.empty())
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].linear1_block_n % 64 != 0 || rules[i].linear2_block_n % 32 != 0) return false;
+    if (rules[i].why.empty()) return false;
+    if (i > 0 && (rules[i - 1].linear1_block_n <= rules[i].linear1_block_n ||
+                  rules[i - 1].least_blocks_per_worker <= rules[i].least_blocks_per_worker))
       return false;
-    if (above != nullptr && (above->linear1_block_n <= rule.linear1_block_n ||
-                             above->least_blocks_per_worker <= rule.least_blocks_per_worker))
-      return false;
-    above = &rule;
   }
-  return above != nullptr && above->least_blocks_per_worker == 0;
+  return rules[rules.size() - 1].least_blocks_per_worker == 0;
 }
 
 /// True when every height of `tiles` has its pipeline.

@@ -97,7 +97,7 @@ void Station::require_usable() {
           failure_);
   for (int rank = 0; rank < link_->ranks(); ++rank)
     if (is_dead_[static_cast<std::size_t>(rank)].load())
-      fail(sentence("rank ", this->rank(), ": rank ", rank, " died before this call"));
+      set_abort(local(workspace_.abort), {AbortReason::kDied, rank});
   const Abort abort = Abort::of(observe_word(local(workspace_.abort)));
   if (abort.reason != AbortReason::kNone)
     fail(sentence("rank ", rank(), ": before this call, ", abort_sentence(abort)));
@@ -140,9 +140,12 @@ void Station::note_death(int rank) {
 
 /// Ranks that have finished every call that this one took part in are told not to wait for it in
 /// another. One that is still in the last barrier needs nothing more, and is left alone until it is
-/// through.
+/// through. Who leaves because of another passes on that one's name.
 void Station::depart() {
   const Peers& peers = memory_->peers();
+  const Abort obeyed = Abort::of(observe_word(local(workspace_.abort)));
+  const Abort cause =
+      obeyed.reason != AbortReason::kNone ? obeyed : Abort{AbortReason::kStopped, rank()};
   const std::uint64_t passed = observe_word(local(workspace_.gate));
   const Deadline deadline(kDepartureMs);
   for (int peer = 0; peer < peers.ranks; ++peer) {
@@ -152,7 +155,7 @@ void Station::depart() {
     while (failure_.empty() && observe_word(gate) < passed && observe_word(abort) == 0 &&
            !deadline.passed())
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-    set_abort(abort, {AbortReason::kStopped, rank()});
+    set_abort(abort, cause);
   }
 }
 

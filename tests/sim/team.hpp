@@ -292,6 +292,7 @@ class Team {
       return Observation{observe(&worker_.pipeline_steps), all_teams};
     }));
   }
+  void land_all_writes() { writes_.release(); }
   bool has_unreleased_writes() const { return !writes_.is_empty(); }
 
  private:

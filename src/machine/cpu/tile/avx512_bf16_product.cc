@@ -141,16 +141,17 @@ struct Sums {
   // In two factors, as their product may be beyond the least fp32. A NaN is no noise.
   HWY_INLINE void store_scaled(const float* scales, float* sums) const {
     const __m512 unbias = _mm512_set1_ps(power_of_two(-kBias));
-    for (int row = 0; row < kRows; ++row)
+    const __m512 least = _mm512_set1_ps(kLeastSum);
+    const __m512 scale[2] = {_mm512_load_ps(scales), _mm512_load_ps(scales + kHalfPanelRows)};
+    for (int row = 0; row < kRows; ++row) {
       for (int half = 0; half < 2; ++half) {
         const __m512 sum = of[row][half];
-        const __mmask16 is_sum =
-            _mm512_cmp_ps_mask(_mm512_abs_ps(sum), _mm512_set1_ps(kLeastSum), _CMP_NLT_UQ);
+        const __mmask16 is_sum = _mm512_cmp_ps_mask(_mm512_abs_ps(sum), least, _CMP_NLT_UQ);
         const __m512 unbiased = _mm512_maskz_mul_ps(is_sum, sum, unbias);
-        const __m512 scale = _mm512_load_ps(scales + half * kHalfPanelRows);
-        _mm512_store_ps(sums + row * kSumStride + half * kHalfPanelRows,
-                        _mm512_mul_ps(unbiased, scale));
+        _mm512_store_ps(sums + half * kHalfPanelRows, _mm512_mul_ps(unbiased, scale[half]));
       }
+      sums += kSumStride;
+    }
   }
 };
 
@@ -213,6 +214,24 @@ void multiply(const PanelProduct& product, TileScratch& scratch) {
 }
 
 }  // namespace
+
+float multiply_bf16_registers(int rounds) {
+  __m512 sums[kBf16PeakSums];
+  for (__m512& sum : sums)
+    sum = _mm512_setzero_ps();
+  const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3F803F80));
+  for (int i = 0; i < rounds; ++i) {
+#  pragma GCC unroll 12
+    for (int j = 0; j < kBf16PeakSums; ++j)
+      sums[j] = _mm512_dpbf16_ps(sums[j], ones, ones);
+    asm volatile("" : "+r"(i));
+  }
+  float total = 0;
+  for (const __m512& sum : sums)
+    total += _mm512_cvtss_f32(sum);
+  return total;
+}
+
 }  // namespace megamoe::cpu
 HWY_POP_ATTRIBUTES
 
@@ -227,6 +246,9 @@ MultiplyFunction avx512_bf16_product() {
 namespace megamoe::cpu {
 MultiplyFunction avx512_bf16_product() {
   return nullptr;
+}
+float multiply_bf16_registers(int) {
+  return 0;
 }
 }  // namespace megamoe::cpu
 

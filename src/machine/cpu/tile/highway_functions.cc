@@ -13,6 +13,7 @@
 #include <hwy/foreach_target.h>
 
 #include "machine/cpu/tile/highway_finish-inl.hpp"
+#include "machine/cpu/tile/highway_peak-inl.hpp"
 #include "machine/cpu/tile/highway_product-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +24,9 @@ const TileFunctions* functions() {
   static constexpr TileFunctions kFunctions{.multiply = multiply,
                                             .finish_linear1 = finish_linear1,
                                             .finish_linear2 = finish_linear2,
-                                            .store_row = store_row};
+                                            .store_row = store_row,
+                                            .multiply_registers = multiply_registers,
+                                            .flops_of_round = kPeakFlopsOfRound};
   return &kFunctions;
 }
 #else

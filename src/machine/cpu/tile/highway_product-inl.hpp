@@ -17,53 +17,92 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::CappedTag<float, kHalfPanelRows>;
 using Words = hn::Rebind<std::int32_t, Floats>;
 using FloatVector = hn::Vec<Floats>;
+using WordVector = hn::Vec<Words>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
+inline constexpr int kPanelVectors = kPanelRows / kLanes;
 // A strip is what stays in registers: kStripVectors vectors of output rows by kStripRows tokens,
 // chosen for 16 registers, or 32.
 inline constexpr int kStripVectors = kLanes == kHalfPanelRows ? 2 : 4;
 inline constexpr int kStripLanes = kStripVectors * kLanes;
 inline constexpr int kStripRows = kLanes == kHalfPanelRows ? 12 : 3;
 
-// K is taken in chunks, decoded to fp32 for all rows of the tile.
-inline constexpr int kChunkGroups = 8;
+// Tiles of more rows than these take K in chunks: both panels' are decoded to fp32, then every
+// strip is multiplied with them.
+inline constexpr int kUnchunkedRows = 2;
+inline constexpr int kChunkGroups = 4;
 inline constexpr int kChunk = kChunkGroups * kGroupSize;
-static_assert(sizeof(float) * kChunk * kPanelRows <= sizeof(TileScratch::weights));
+inline constexpr std::size_t kPanelChunk = std::size_t{kChunk} * kPanelRows;
+static_assert(2 * sizeof(float) * kPanelChunk <= sizeof(TileScratch::weights));
 static_assert(sizeof(float) * kChunk * kStripRows <= sizeof(TileScratch::tokens));
 
-// weights[k][row] of kChunkGroups groups or fewer as fp32, scaled relative to the row's least
-// scale. Twice a code's value is a small integer: looked up into the top byte of a word, it becomes
-// a float by conversion, and one multiplication scales it.
-HWY_INLINE void decode_group(const Panel& panel, int group, float* HWY_RESTRICT weights) {
-  const Floats floats;
-  const Words words;
-  const hn::Repartition<std::int8_t, Words> bytes;
+// How far ahead of their use codes are asked for.
+inline constexpr std::size_t kPrefetchBytes = 2048;
+
+// Codes to fp32, a vector of rows at a time. Twice a value is a small integer: looked up by its
+// code into the top byte of a word with nothing below, it becomes a float by an exact conversion,
+// and one multiplication scales it.
+class Decoder {
+ public:
+  HWY_INLINE explicit Decoder(const Panel& panel)
+      : panel_(panel), table_(hn::LoadDup128(Bytes(), kTwice)) {}
+
+  // What scales the values of a vector of rows in one group, relative to the row's least scale.
+  HWY_INLINE FloatVector factor(int group, int row) const {
+    const Words words;
+    const hn::Rebind<std::uint8_t, Words> narrow;
+    const auto shift =
+        hn::Min(hn::PromoteTo(words, hn::LoadU(narrow, panel_.shifts + group * kPanelRows + row)),
+                hn::Set(words, kLargestFoldedShift));
+    // 2^-25 is that of twice a value in the top byte.
+    const auto exponent = hn::Add(shift, hn::Set(words, 127 - 25));
+    return hn::BitCast(Floats(), hn::ShiftLeft<23>(exponent));
+  }
+
+  // Eight elements of K of a vector of rows; `word` counts eights of K.
+  HWY_INLINE void decode(int word, int row, FloatVector factor, FloatVector* values) const {
+    const auto* codes = panel_.codes + 4 * (static_cast<std::size_t>(word) * kPanelRows +
+                                            static_cast<std::size_t>(row));
+    __builtin_prefetch(codes + kPrefetchBytes);
+    const auto nibbles = hn::LoadU(Words(), reinterpret_cast<const std::int32_t*>(codes));
+    decode_bytes(nibbles, factor, values);
+    decode_bytes(hn::ShiftRight<4>(nibbles), factor, values + 2);
+  }
+
+ private:
+  using Bytes = hn::Repartition<std::int8_t, Words>;
   alignas(16) static constexpr std::int8_t kTwice[16] = {
       0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-  const auto table = hn::LoadDup128(bytes, kTwice);
-  const auto code_mask = hn::Set(words, 0x0F00'0000);
-  // 2^-25, of twice the value in the top byte, as the exponent field of a float.
-  const auto unscaled = hn::Set(words, 127 - 25);
-  const auto largest_shift = hn::Set(words, kLargestFoldedShift);
-  const std::uint8_t* shifts = panel.shifts + group * kPanelRows;
-  const auto* codes = reinterpret_cast<const std::int32_t*>(
-      panel.codes + static_cast<std::size_t>(group) * kCodeBytesPerGroup);
+
+  // The low nibbles of a word's bytes are elements 0, 4, 1, 5 of those that begin at `values`.
+  HWY_INLINE void decode_bytes(WordVector nibbles, FloatVector factor, FloatVector* values) const {
+    const auto index = hn::And(nibbles, hn::Set(Words(), 0x0F0F'0F0F));
+    const auto twice =
+        hn::BitCast(Words(), hn::TableLookupBytes(table_, hn::BitCast(Bytes(), index)));
+    const auto top = hn::Set(Words(), static_cast<std::int32_t>(0xFF00'0000U));
+    values[0] = scaled(hn::ShiftLeft<24>(twice), factor);
+    values[4] = scaled(hn::And(hn::ShiftLeft<16>(twice), top), factor);
+    values[1] = scaled(hn::And(hn::ShiftLeft<8>(twice), top), factor);
+    values[5] = scaled(hn::And(twice, top), factor);
+  }
+  HWY_INLINE static FloatVector scaled(WordVector top_byte, FloatVector factor) {
+    return hn::Mul(hn::ConvertTo(Floats(), top_byte), factor);
+  }
+
+  Panel panel_;
+  hn::Vec<Bytes> table_;
+};
+
+// weights[k][row] of one group.
+HWY_INLINE void decode_group(const Decoder& decoder, int group, float* HWY_RESTRICT weights) {
+  constexpr int kWords = kGroupSize / 8;
   for (int row = 0; row < kPanelRows; row += kLanes) {
-    const hn::Rebind<std::uint8_t, Words> row_bytes_tag;
-    const auto shift =
-        hn::Min(hn::PromoteTo(words, hn::LoadU(row_bytes_tag, shifts + row)), largest_shift);
-    const auto factor = hn::BitCast(floats, hn::ShiftLeft<23>(hn::Add(unscaled, shift)));
-    for (int word = 0; word < kGroupSize / 8; ++word) {
-      auto nibbles = hn::LoadU(words, codes + word * kPanelRows + row);
-      float* HWY_RESTRICT to = weights + 8 * word * kPanelRows + row;
-      for (int i = 0; i < 8; ++i) {
-        const auto code = hn::And(hn::ShiftLeft<24>(nibbles), code_mask);
-        const auto twice =
-            hn::BitCast(words, hn::TableLookupBytes(table, hn::BitCast(bytes, code)));
-        const int k = i < 4 ? 2 * i : 2 * i - 7;  // even elements are in the low half
-        hn::StoreU(hn::Mul(hn::ConvertTo(floats, twice), factor), floats, to + k * kPanelRows);
-        nibbles = hn::ShiftRight<4>(nibbles);
-      }
+    const FloatVector factor = decoder.factor(group, row);
+    for (int word = 0; word < kWords; ++word) {
+      FloatVector values[8];
+      decoder.decode(group * kWords + word, row, factor, values);
+      for (int k = 0; k < 8; ++k)
+        hn::StoreU(values[k], Floats(), weights + (8 * word + k) * kPanelRows + row);
     }
   }
 }
@@ -79,8 +118,46 @@ HWY_INLINE void widen(const std::byte* row, int first, int count, float* HWY_RES
   }
 }
 
-// One strip of sums over one chunk. Along K, within a pair the odd element first, as vdpbf16ps
-// does. Products of a token with a weight are exact, so that fused and unfused additions agree.
+// The order of summation, here and below: along K, within a pair the odd element first, as
+// vdpbf16ps does. Products of a token with a weight are exact, so that fused and unfused additions
+// agree.
+
+// One or two rows, over all of K: weights are used as they are decoded.
+template <int kRows>
+HWY_INLINE void multiply_codes(const Panel& panel, const PanelProduct& product, float* sums) {
+  constexpr int kWords = kGroupSize / 8;
+  const Floats floats;
+  const Decoder decoder(panel);
+  FloatVector sum[kRows][kPanelVectors];
+  for (int row = 0; row < kRows; ++row)
+    for (int v = 0; v < kPanelVectors; ++v)
+      sum[row][v] = hn::Zero(floats);
+  for (int group = 0; group < product.k / kGroupSize; ++group) {
+    float tokens[kRows][kGroupSize];
+    for (int row = 0; row < kRows; ++row)
+      widen(product.rows.data + static_cast<std::size_t>(row) * product.rows.stride,
+            group * kGroupSize,
+            kGroupSize,
+            tokens[row]);
+    FloatVector factor[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v)
+      factor[v] = decoder.factor(group, v * kLanes);
+    for (int word = 0; word < kWords; ++word)
+      for (int v = 0; v < kPanelVectors; ++v) {
+        FloatVector values[8];
+        decoder.decode(group * kWords + word, v * kLanes, factor[v], values);
+        for (int k = 0; k < 8; ++k)
+          for (int row = 0; row < kRows; ++row)
+            sum[row][v] = hn::MulAdd(
+                hn::Set(floats, tokens[row][8 * word + (k ^ 1)]), values[k ^ 1], sum[row][v]);
+      }
+  }
+  for (int row = 0; row < kRows; ++row)
+    for (int v = 0; v < kPanelVectors; ++v)
+      hn::StoreU(sum[row][v], floats, sums + row * TileScratch::kSumStride + v * kLanes);
+}
+
+// One strip of sums over one chunk.
 template <int kRows>
 HWY_INLINE void multiply_strip(const float* HWY_RESTRICT weights,
                                const float* HWY_RESTRICT tokens,
@@ -119,8 +196,10 @@ HWY_INLINE void multiply_strips(
     multiply_strip<kRows>(weights + first, tokens, count, sums + first);
 }
 
-inline void multiply_chunk(
-    const PanelProduct& product, int first_group, int groups, TileScratch& scratch, float* sums) {
+inline void multiply_chunk(const PanelProduct& product,
+                           int first_group,
+                           int groups,
+                           TileScratch& scratch) {
   const int count = groups * kGroupSize;
   const auto* const weights = reinterpret_cast<const float*>(scratch.weights);
   auto* const tokens = reinterpret_cast<float*>(scratch.tokens);
@@ -131,7 +210,30 @@ inline void multiply_chunk(
             first_group * kGroupSize,
             count,
             tokens + i * kChunk);
-    multiply_strips<kStripRows>(rows, weights, tokens, count, sums + row * TileScratch::kSumStride);
+    for (int index = 0; index < product.num_panels; ++index)
+      multiply_strips<kStripRows>(
+          rows,
+          weights + static_cast<std::size_t>(index) * kPanelChunk,
+          tokens,
+          count,
+          scratch.sums + row * TileScratch::kSumStride + index * kPanelRows);
+  }
+}
+
+inline void multiply_chunks(const PanelProduct& product, TileScratch& scratch) {
+  auto* const weights = reinterpret_cast<float*>(scratch.weights);
+  for (int i = 0; i < product.num_rows * TileScratch::kSumStride; i += kLanes)
+    hn::StoreU(hn::Zero(Floats()), Floats(), scratch.sums + i);
+  const int all_groups = product.k / kGroupSize;
+  for (int first = 0; first < all_groups; first += kChunkGroups) {
+    const int groups = HWY_MIN(all_groups - first, kChunkGroups);
+    for (int index = 0; index < product.num_panels; ++index) {
+      const Decoder decoder(product.panels[index]);
+      float* chunk = weights + static_cast<std::size_t>(index) * kPanelChunk;
+      for (int i = 0; i < groups; ++i)
+        decode_group(decoder, first + i, chunk + i * kGroupSize * kPanelRows);
+    }
+    multiply_chunk(product, first, groups, scratch);
   }
 }
 
@@ -147,20 +249,12 @@ inline void scale_sums(const PanelHeader& header, int num_rows, float* sums) {
 }
 
 inline void multiply(const PanelProduct& product, TileScratch& scratch) {
-  const int all_groups = product.k / kGroupSize;
-  auto* const weights = reinterpret_cast<float*>(scratch.weights);
+  if (product.num_rows > kUnchunkedRows) multiply_chunks(product, scratch);
   for (int index = 0; index < product.num_panels; ++index) {
     const Panel& panel = product.panels[index];
-    float* sums = scratch.sums + index * kPanelRows;
-    for (int row = 0; row < product.num_rows; ++row)
-      for (int lane = 0; lane < kPanelRows; lane += kLanes)
-        hn::StoreU(hn::Zero(Floats()), Floats(), sums + row * TileScratch::kSumStride + lane);
-    for (int first = 0; first < all_groups; first += kChunkGroups) {
-      const int groups = HWY_MIN(all_groups - first, kChunkGroups);
-      for (int i = 0; i < groups; ++i)
-        decode_group(panel, first + i, weights + i * kGroupSize * kPanelRows);
-      multiply_chunk(product, first, groups, scratch, sums);
-    }
+    float* const sums = scratch.sums + index * kPanelRows;
+    if (product.num_rows == 1) multiply_codes<1>(panel, product, sums);
+    if (product.num_rows == 2) multiply_codes<2>(panel, product, sums);
     scale_sums(*panel.header, product.num_rows, sums);
   }
 }

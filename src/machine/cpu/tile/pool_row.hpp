@@ -23,9 +23,11 @@ inline constexpr int kLeastFoldedExponent = -64;
 inline constexpr int kLargestFoldedExponent = 16;
 
 constexpr bool is_folded(Ue8m0 scale) {
-  return is_nan(scale) ||
-         (scale.exponent() >= kLeastFoldedExponent && scale.exponent() <= kLargestFoldedExponent);
+  constexpr std::uint8_t kLeast = kLeastFoldedExponent + Ue8m0::kBias;
+  constexpr std::uint8_t kRange = kLargestFoldedExponent - kLeastFoldedExponent;
+  return is_nan(scale) || static_cast<std::uint8_t>(scale.bits - kLeast) <= kRange;
 }
+static_assert(is_folded({63}) && !is_folded({62}) && is_folded({143}) && !is_folded({144}));
 
 // The exponent that a group's values still have to be scaled with.
 constexpr int remaining_exponent(Ue8m0 scale) {
@@ -45,11 +47,12 @@ inline const std::uint8_t* row_scales(const std::byte* row, int k) {
   return reinterpret_cast<const std::uint8_t*>(row + row_scales_offset(k));
 }
 
+// In byte arithmetic throughout, for the compiler to take many scales at a time.
 inline bool has_folded_scales(const std::byte* row, int k) {
   const std::uint8_t* scales = row_scales(row, k);
-  unsigned unfolded = 0;
+  std::uint8_t unfolded = 0;
   for (int group = 0; group < k / kGroupSize; ++group)
-    unfolded |= is_folded(Ue8m0{scales[group]}) ? 0U : 1U;
+    unfolded = static_cast<std::uint8_t>(unfolded | (is_folded({scales[group]}) ? 0 : 1));
   return unfolded == 0;
 }
 

@@ -129,13 +129,29 @@ void finish_linear2(const Linear2Finish& finish) {
   }
 }
 
+constexpr int kChains = 8;  // more than a multiplication's latency, in instructions
+constexpr double kFlopsOfRound = 2.0 * kChains;
+
+float multiply_registers(int rounds) {
+  float sums[kChains] = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (int i = 0; i < rounds; ++i) {
+    for (float& sum : sums) {
+      sum = sum * 0.5F + 0.5F;
+      asm volatile("" : "+m"(sum));  // one at a time: this set has no vectors
+    }
+  }
+  return sums[0];
+}
+
 }  // namespace
 
 const TileFunctions& scalar_functions() {
   static constexpr TileFunctions kFunctions{.multiply = multiply,
                                             .finish_linear1 = finish_linear1,
                                             .finish_linear2 = finish_linear2,
-                                            .store_row = store_row};
+                                            .store_row = store_row,
+                                            .multiply_registers = multiply_registers,
+                                            .flops_of_round = kFlopsOfRound};
   return kFunctions;
 }
 

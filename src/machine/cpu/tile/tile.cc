@@ -1,6 +1,7 @@
 #include "machine/cpu/tile/tile.hpp"
 
 #include <array>
+#include <span>
 
 #include "base/check.hpp"
 #include "machine/cpu/tile/tile_functions.hpp"
@@ -9,40 +10,44 @@
 namespace megamoe::cpu {
 namespace {
 
-constexpr std::size_t kSumStride = TileScratch::kSumStride;
+// A selection of a tile's rows.
+class Selection {
+ public:
+  void add(int row) { rows_[static_cast<std::size_t>(size_++)] = row; }
+  std::span<const int> rows() const { return {rows_.data(), static_cast<std::size_t>(size_)}; }
 
-// Rows of a tile that take the general way, found once per tile.
-struct WideRows {
-  std::array<bool, kMaxTileRows> is_wide{};
-  bool any = false;
+ private:
+  std::array<int, kMaxTileRows> rows_;
+  int size_ = 0;
 };
 
-WideRows find_wide_rows(const PoolRows& rows, int num_rows, int k) {
-  WideRows wide;
-  for (int row = 0; row < num_rows; ++row) {
-    if (has_folded_scales(rows.data + static_cast<std::size_t>(row) * rows.stride, k)) continue;
-    wide.is_wide[static_cast<std::size_t>(row)] = true;
-    wide.any = true;
+// The rows that go the general way whatever the weights, found once per tile; and all rows, for the
+// panels that do whatever the row.
+struct WideRows {
+  Selection wide;
+  Selection all;
+
+  WideRows(const PoolRows& rows, int num_rows, int k) {
+    for (int row = 0; row < num_rows; ++row) {
+      all.add(row);
+      if (!has_folded_scales(rows.data + static_cast<std::size_t>(row) * rows.stride, k))
+        wide.add(row);
+    }
   }
-  return wide;
-}
+};
 
 void multiply(const TileFunctions& functions,
               const PanelProduct& product,
               const WideRows& wide,
               TileScratch& scratch) {
   functions.multiply(product, scratch);
-  for (int panel = 0; panel < product.num_panels; ++panel) {
-    const bool is_wide_panel = product.panels[panel].header->is_wide != 0;
-    if (!wide.any && !is_wide_panel) continue;
-    for (int row = 0; row < product.num_rows; ++row) {
-      if (!is_wide_panel && !wide.is_wide[static_cast<std::size_t>(row)]) continue;
-      const auto at = static_cast<std::size_t>(row);
-      multiply_wide(product.panels[panel],
-                    product.rows.data + at * product.rows.stride,
-                    product.k,
-                    scratch.sums + at * kSumStride + panel * kPanelRows);
-    }
+  for (int index = 0; index < product.num_panels; ++index) {
+    const Panel& panel = product.panels[index];
+    multiply_wide({.panel = panel,
+                   .k = product.k,
+                   .rows = product.rows,
+                   .wanted = panel.header->is_wide != 0 ? wide.all.rows() : wide.wide.rows(),
+                   .sums = scratch.sums + index * kPanelRows});
   }
 }
 
@@ -75,7 +80,7 @@ void TileKernel::linear1(const Linear1Tile& tile, TileScratch& scratch) const {
   const PackedMatrix& weights = tile.weights;
   check_tile(tile.num_rows, tile.first_channel, tile.num_channels, kLinear1Step, weights.rows);
   const int intermediate = weights.rows / 2;
-  const WideRows wide = find_wide_rows(tile.input, tile.num_rows, weights.k);
+  const WideRows wide(tile.input, tile.num_rows, weights.k);
   const int end = (tile.first_channel + tile.num_channels) / kLinear1Step;
   for (int group = tile.first_channel / kLinear1Step; group < end; ++group) {
     multiply(*functions_,
@@ -103,7 +108,7 @@ void TileKernel::linear1(const Linear1Tile& tile, TileScratch& scratch) const {
 void TileKernel::linear2(const Linear2Tile& tile, TileScratch& scratch) const {
   const PackedMatrix& weights = tile.weights;
   check_tile(tile.num_rows, tile.first_channel, tile.num_channels, kLinear2Step, weights.rows);
-  const WideRows wide = find_wide_rows(tile.input, tile.num_rows, weights.k);
+  const WideRows wide(tile.input, tile.num_rows, weights.k);
   const int first = tile.first_channel / kLinear2Step;
   const int end = first + tile.num_channels / kLinear2Step;
   for (int panel = first; panel < end; panel += 2) {

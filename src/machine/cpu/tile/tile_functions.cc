@@ -11,6 +11,8 @@ namespace {
 TileFunctions with_bf16_product() {
   TileFunctions functions = *highway_functions(InstructionSet::kAvx512);
   functions.multiply = avx512_bf16_product();
+  functions.multiply_registers = multiply_bf16_registers;
+  functions.flops_of_round = kBf16FlopsOfRound;
   return functions;
 }
 

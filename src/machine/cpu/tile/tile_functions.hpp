@@ -43,6 +43,10 @@ struct TileFunctions {
   void (*finish_linear1)(const Linear1Finish& finish);
   void (*finish_linear2)(const Linear2Finish& finish);
   void (*store_row)(const std::uint8_t* codes, const std::uint8_t* scales, int k, std::byte* row);
+  // Multiplies and adds on registers alone, flops_of_round in each round; what it returns means
+  // nothing. The ceiling that `multiply` is held against.
+  float (*multiply_registers)(int rounds);
+  double flops_of_round;
 };
 
 // Null when the set is not compiled in. Says nothing about this computer.

@@ -1,5 +1,6 @@
 #include "machine/cpu/tile/wide_product.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -11,24 +12,33 @@
 namespace megamoe::cpu {
 namespace {
 
-constexpr int kWordsPerGroup = kGroupSize / 8;
+using GroupValues = float[kGroupSize][kPanelRows];
 
-// sums[r] = tokens . weights of row r, over one group, codes without their scale.
-void multiply_group(const std::uint8_t* codes, const float* tokens, float* sums) {
-  for (int row = 0; row < kPanelRows; ++row)
-    sums[row] = 0;
-  for (int word = 0; word < kWordsPerGroup; ++word) {
+// weights[k][row] of one group, without their scales.
+void decode_group(const std::uint8_t* codes, GroupValues& weights) {
+  for (int word = 0; word < kGroupSize / 8; ++word) {
     for (int row = 0; row < kPanelRows; ++row) {
       std::uint32_t nibbles = 0;
       std::memcpy(&nibbles, codes + 4 * (word * kPanelRows + row), sizeof nibbles);
-      for (int pair = 0; pair < 4; ++pair) {
-        const auto even = static_cast<std::uint8_t>((nibbles >> (4 * pair)) & 15U);
-        const auto odd = static_cast<std::uint8_t>((nibbles >> (4 * pair + 16)) & 15U);
-        const float* values = tokens + 8 * word + 2 * pair;
-        sums[row] += values[1] * to_float(Float4E2M1{odd});
-        sums[row] += values[0] * to_float(Float4E2M1{even});
+      for (int i = 0; i < 8; ++i) {
+        const int shift = 4 * (i / 2) + 16 * (i % 2);
+        const Float4E2M1 code{static_cast<std::uint8_t>((nibbles >> shift) & 15U)};
+        weights[8 * word + i][row] = to_float(code);
       }
     }
+  }
+}
+
+// products[r] = tokens . weights of row r, over one group.
+void multiply_group(const GroupValues& weights, const std::byte* tokens, float* products) {
+  Bfloat16 values[kGroupSize];
+  std::memcpy(values, tokens, sizeof values);
+  for (int row = 0; row < kPanelRows; ++row)
+    products[row] = 0;
+  for (int k = 0; k < kGroupSize; ++k) {
+    const float value = to_float(values[k]);
+    for (int row = 0; row < kPanelRows; ++row)
+      products[row] += value * weights[k][row];
   }
 }
 
@@ -41,26 +51,33 @@ float scaled(float value, int exponent) {
 
 }  // namespace
 
-void multiply_wide(const Panel& panel, const std::byte* row, int k, float* sums) {
-  for (int lane = 0; lane < kPanelRows; ++lane)
-    sums[lane] = 0;
-  for (int group = 0; group < k / kGroupSize; ++group) {
-    std::uint16_t bits[kGroupSize];
-    std::memcpy(bits, row + static_cast<std::size_t>(group) * sizeof bits, sizeof bits);
-    float tokens[kGroupSize];
-    for (int i = 0; i < kGroupSize; ++i)
-      tokens[i] = to_float(Bfloat16{bits[i]});
-    float products[kPanelRows];
-    multiply_group(
-        panel.codes + static_cast<std::size_t>(group) * kCodeBytesPerGroup, tokens, products);
-    const int token_exponent = remaining_exponent(Ue8m0{row_scales(row, k)[group]});
-    const std::uint8_t* shifts = panel.shifts + group * kPanelRows;
-    for (int lane = 0; lane < kPanelRows; ++lane)
-      sums[lane] +=
-          scaled(products[lane], token_exponent + panel.header->exponent[lane] + shifts[lane]);
+void multiply_wide(const WideProduct& product) {
+  if (product.wanted.empty()) return;
+  const PanelHeader& header = *product.panel.header;
+  const auto sums_of = [&product](int row) {
+    return product.sums + static_cast<std::size_t>(row) * TileScratch::kSumStride;
+  };
+  for (const int row : product.wanted)
+    std::fill_n(sums_of(row), kPanelRows, 0.0F);
+  for (int group = 0; group < product.k / kGroupSize; ++group) {
+    const auto at = static_cast<std::size_t>(group);
+    GroupValues weights;
+    decode_group(product.panel.codes + at * kCodeBytesPerGroup, weights);
+    const std::uint8_t* shifts = product.panel.shifts + at * kShiftBytesPerGroup;
+    for (const int row : product.wanted) {
+      const std::byte* tokens =
+          product.rows.data + static_cast<std::size_t>(row) * product.rows.stride;
+      float products[kPanelRows];
+      multiply_group(weights, tokens + at * sizeof(Bfloat16) * kGroupSize, products);
+      const int exponent = remaining_exponent(Ue8m0{row_scales(tokens, product.k)[group]});
+      float* sums = sums_of(row);
+      for (int lane = 0; lane < kPanelRows; ++lane)
+        sums[lane] += scaled(products[lane], exponent + header.exponent[lane] + shifts[lane]);
+    }
   }
-  for (int lane = 0; lane < kPanelRows; ++lane)
-    if (std::isnan(panel.header->scale[lane])) sums[lane] = panel.header->scale[lane];
+  for (const int row : product.wanted)
+    for (int lane = 0; lane < kPanelRows; ++lane)
+      if (std::isnan(header.scale[lane])) sums_of(row)[lane] = header.scale[lane];
 }
 
 }  // namespace megamoe::cpu

@@ -157,6 +157,34 @@ HWY_INLINE void multiply_codes(const Panel& panel, const PanelProduct& product, 
       hn::StoreU(sum[row][v], floats, sums + row * TileScratch::kSumStride + v * kLanes);
 }
 
+// One element of K for a strip. What there is less of waits in registers: with 16 of them, 12 of
+// which hold sums, the order matters.
+template <int kRows>
+HWY_INLINE void add_element(const float* HWY_RESTRICT weights,
+                            const float* HWY_RESTRICT tokens,
+                            FloatVector (*sum)[kStripVectors]) {
+  const Floats floats;
+  if constexpr (kRows < kStripVectors) {
+    FloatVector token[kRows];
+    for (int row = 0; row < kRows; ++row)
+      token[row] = hn::Set(floats, tokens[row * kChunk]);
+    for (int v = 0; v < kStripVectors; ++v) {
+      const auto weight = hn::LoadU(floats, weights + v * kLanes);
+      for (int row = 0; row < kRows; ++row)
+        sum[row][v] = hn::MulAdd(token[row], weight, sum[row][v]);
+    }
+  } else {
+    FloatVector weight[kStripVectors];
+    for (int v = 0; v < kStripVectors; ++v)
+      weight[v] = hn::LoadU(floats, weights + v * kLanes);
+    for (int row = 0; row < kRows; ++row) {
+      const auto token = hn::Set(floats, tokens[row * kChunk]);
+      for (int v = 0; v < kStripVectors; ++v)
+        sum[row][v] = hn::MulAdd(token, weight[v], sum[row][v]);
+    }
+  }
+}
+
 // One strip of sums over one chunk.
 template <int kRows>
 HWY_INLINE void multiply_strip(const float* HWY_RESTRICT weights,
@@ -169,17 +197,8 @@ HWY_INLINE void multiply_strip(const float* HWY_RESTRICT weights,
     for (int v = 0; v < kStripVectors; ++v)
       sum[row][v] = hn::LoadU(floats, sums + row * TileScratch::kSumStride + v * kLanes);
   for (int k = 0; k < count; k += 2) {
-    for (int odd = 1; odd >= 0; --odd) {
-      const float* HWY_RESTRICT at = weights + (k + odd) * kPanelRows;
-      FloatVector weight[kStripVectors];
-      for (int v = 0; v < kStripVectors; ++v)
-        weight[v] = hn::LoadU(floats, at + v * kLanes);
-      for (int row = 0; row < kRows; ++row) {
-        const auto token = hn::Set(floats, tokens[row * kChunk + k + odd]);
-        for (int v = 0; v < kStripVectors; ++v)
-          sum[row][v] = hn::MulAdd(token, weight[v], sum[row][v]);
-      }
-    }
+    add_element<kRows>(weights + (k + 1) * kPanelRows, tokens + k + 1, sum);
+    add_element<kRows>(weights + k * kPanelRows, tokens + k, sum);
   }
   for (int row = 0; row < kRows; ++row)
     for (int v = 0; v < kStripVectors; ++v)

@@ -2,7 +2,6 @@
 // routing, for T tokens, without the protocol. Beside it the two ceilings of the computer: what its
 // memory delivers and what its multipliers do on registers. No clocks are asserted.
 #include <benchmark/benchmark.h>
-#include <hwy/base.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,38 +18,8 @@
 #include <vector>
 
 #include "machine/cpu/tile/tile.hpp"
+#include "machine/cpu/tile/tile_functions.hpp"
 #include "megamoe/error.hpp"
-
-#if HWY_ARCH_X86_64
-#  include <immintrin.h>
-
-HWY_PUSH_ATTRIBUTES("avx512f,avx512vl,avx512dq,avx512bw,avx512bf16")
-namespace megamoe::cpu {
-namespace {
-
-constexpr int kSums = 12;  // more than the latency of a dot product, in instructions
-
-float multiply_registers(int count) {
-  __m512 sums[kSums];
-  for (int j = 0; j < kSums; ++j)
-    sums[j] = _mm512_setzero_ps();
-  const __m512bh ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3F803F80));
-  for (int i = 0; i < count; ++i) {
-#  pragma GCC unroll 12
-    for (int j = 0; j < kSums; ++j)
-      sums[j] = _mm512_dpbf16_ps(sums[j], ones, ones);
-    asm volatile("" : "+r"(i));
-  }
-  float total = 0;
-  for (int j = 0; j < kSums; ++j)
-    total += _mm512_cvtss_f32(sums[j]);
-  return total;
-}
-
-}  // namespace
-}  // namespace megamoe::cpu
-HWY_POP_ATTRIBUTES
-#endif
 
 namespace megamoe::cpu {
 namespace {
@@ -346,30 +315,25 @@ void bench_memory(benchmark::State& state) {
   time(state, crew, 0, kThreads * static_cast<double>(kBytes));
 }
 
-#if HWY_ARCH_X86_64
 void bench_multipliers(benchmark::State& state) {
-  constexpr int kCount = 1'000'000;
-  Crew crew([](int) { benchmark::DoNotOptimize(multiply_registers(kCount)); });
-  time(state, crew, kThreads * kSums * 64.0 * kCount, 0);
-}
-#endif
-
-void declare(const std::string& label,
-             void (*run)(benchmark::State&),
-             std::vector<std::int64_t> args = {}) {
-  auto* const declared = benchmark::RegisterBenchmark(label.c_str(), run);
-  if (!args.empty()) declared->ArgNames({"T", "set"})->Args(args);
-  declared->UseManualTime()->Unit(benchmark::kMillisecond);
+  constexpr int kRounds = 1'000'000;
+  const auto set = static_cast<InstructionSet>(state.range(0));
+  state.SetLabel(std::string(name(set)));
+  const TileFunctions& functions = *functions_of(set);
+  Crew crew([&functions](int) { benchmark::DoNotOptimize(functions.multiply_registers(kRounds)); });
+  time(state, crew, kThreads * functions.flops_of_round * kRounds, 0);
 }
 
 void declare_all() {
-  declare("memory", bench_memory);
-#if HWY_ARCH_X86_64
-  if (is_supported(InstructionSet::kAvx512Bf16)) declare("multipliers", bench_multipliers);
-#endif
-  for (const InstructionSet set : supported_instruction_sets())
+  const auto declared = [](const char* label, void (*run)(benchmark::State&)) {
+    return benchmark::RegisterBenchmark(label, run)->UseManualTime()->Unit(benchmark::kMillisecond);
+  };
+  declared("memory", bench_memory);
+  for (const InstructionSet set : supported_instruction_sets()) {
+    declared("multipliers", bench_multipliers)->ArgName("set")->Arg(static_cast<int>(set));
     for (const int tokens : {1, 4, 8, 16, 32, 64, 128, 512})
-      declare("layer", bench_layer, {tokens, static_cast<int>(set)});
+      declared("layer", bench_layer)->ArgNames({"T", "set"})->Args({tokens, static_cast<int>(set)});
+  }
 }
 
 }  // namespace

@@ -21,10 +21,11 @@ inline constexpr double kPeakFlopsOfRound =
 float multiply_registers(int rounds) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> floats;
-  const auto factor = hn::Set(floats, 0.5F);
+  const volatile float half = 0.5F;  // read at run time, else a compiler may know the sums
+  const auto factor = hn::Set(floats, half);
   hn::Vec<decltype(floats)> sums[kPeakSums];
   for (auto& sum : sums)
-    sum = hn::Set(floats, 1.0F);
+    sum = factor;
   for (int i = 0; i < rounds; ++i) {
     for (auto& sum : sums)
       sum = hn::MulAdd(sum, factor, factor);

@@ -26,7 +26,8 @@ MAY_INCLUDE = {
     "machine/sm90": _PROTOCOL | {"machine/cuda"},
     "machine/sm100": _PROTOCOL | {"machine/cuda"},
     "runtime": _PROTOCOL | {"plan", "machine/cpu", "machine/cuda", "machine/sm90", "machine/sm100"},
-    "api": _PROTOCOL | {"plan", "runtime", PUBLIC},
+    # machine/cpu: what this computer can do (instruction sets, ceilings) is the machine's to say.
+    "api": _PROTOCOL | {"plan", "runtime", "machine/cpu", PUBLIC},
     "cli": _ARITHMETIC | {"plan", "files", "reference", "api", PUBLIC},
 }
 

@@ -65,7 +65,7 @@ DeviceLayer::DeviceLayer(const Problem& problem,
     call.experts_per_wave = options.experts_per_wave;
     call.num_tokens = rank.num_tokens.as<std::int32_t>();
     call.output = rank.output.as<Bfloat16>();
-    rank.args.timeout_ms = options.timeout_ms;
+    rank.args.options.timeout_ms = options.timeout_ms;
   }
 }
 

@@ -8,7 +8,15 @@
 #include "machine/sm90/plans.hpp"
 #include "protocol/workspace.hpp"
 
-// How fast the two linears run without dispatch and combine: every expert has the same number of rows, weights are random
+// One executable measures one kernel.
+#ifndef MEGAMOE_BENCH_BLOCK_M
+#define MEGAMOE_BENCH_BLOCK_M 16
+#endif
+#ifndef MEGAMOE_BENCH_OPERANDS
+#define MEGAMOE_BENCH_OPERANDS Operands::kFloat8
+#endif
+
+// How fast the two linears run without dispatch and combine, and the main loop without its epilogues: every expert has the same number of rows, weights are random
 // and far larger than the L2 cache. Prints; asserts nothing.
 namespace megamoe::test {
 namespace {
@@ -34,7 +42,7 @@ struct Shape {
   int hidden, intermediate, experts;
 };
 
-template <sm90::Operands kOperands, int kBlockM>
+template <sm90::Operands kOperands, int kBlockM, bool kStores>
 void measure(const Shape& shape, int rows_per_expert) {
   using Chosen = sm90::Choice<kOperands, kBlockM>;
   constexpr sm90::Plan kPlan = Chosen::kPlan;
@@ -52,7 +60,7 @@ void measure(const Shape& shape, int rows_per_expert) {
   const sm90::WeightLayout l2 = sm90::layout_of(problem, kOperands, Phase::kLinear2);
   call.ring = {static_cast<int>(full_pool_rows(problem) / kBlockM), kBlockM, l1.blocks(), l2.blocks()};
   call.experts_per_wave = std::getenv("WAVE") ? std::atoi(std::getenv("WAVE")) : 1 << 20;
-  args.timeout_ms = 3000;
+  args.options.timeout_ms = 3000;
   const auto experts = static_cast<std::size_t>(shape.experts);
   DeviceBytes w1(experts * l1.bytes()), w2(experts * l2.bytes());
   DeviceBytes b1(experts * l1.padded_rows() * 2), b2(experts * l2.padded_rows() * 2);
@@ -80,7 +88,7 @@ void measure(const Shape& shape, int rows_per_expert) {
   put(w.received_sum, sums);
   std::vector<ArrivedRows> arrived(static_cast<std::size_t>(call.ring.blocks), ArrivedRows{1U << 30});
   put(w.arrived, arrived);
-  put(w.gate, std::vector<Gate>{Gate{1}});
+  put(w.gate, std::vector<Gate>{Gate{2}});
   const int blocks_per_expert = ceil_div(rows_per_expert, kBlockM);
   std::vector<SourceSlot> source(static_cast<std::size_t>(full_pool_rows(problem)));
   for (std::size_t i = 0; i < source.size(); ++i)
@@ -91,7 +99,7 @@ void measure(const Shape& shape, int rows_per_expert) {
   put(w.row_weight, weights);
 
   const int bytes = sm90::shared_tail(sizeof(sm90::SharedStorage<kPlan>), problem).end;
-  auto* kernel = linears<Chosen>;
+  auto* kernel = linears<Chosen, kStores>;
   expect_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "shared");
   cudaEvent_t start, stop;
   cudaEventCreate(&start);
@@ -112,8 +120,9 @@ void measure(const Shape& shape, int rows_per_expert) {
   const double ms = times[times.size() / 2];
   const double weight_bytes = static_cast<double>(w1.size() + w2.size());
   const double flops = 6.0 * shape.hidden * shape.intermediate * shape.experts * rows_per_expert;
-  std::printf("%-6s %s N=%3d rows/expert %4d (%d blocks) stages %2d: %8.1f us | %6.0f GB/s weights (%.0f x blocks) | %6.0f TFLOP/s%s\n",
+  std::printf("%-6s %s %s N=%3d rows/expert %4d (%d blocks) stages %2d: %8.1f us | %6.0f GB/s weights (%.0f x blocks) | %6.0f TFLOP/s%s\n",
               shape.name,
+              kStores ? "linears " : "mainloop",
               kOperands == sm90::Operands::kFloat8 ? "fp8 " : "bf16",
               kBlockM,
               rows_per_expert,
@@ -135,23 +144,12 @@ void measure(const Shape& shape, int rows_per_expert) {
 int main() {
   using namespace megamoe::test;
   using megamoe::sm90::Operands;
-  const Shape shapes[] = {{"flash", 4096, 2048, 32}, {"v3", 7168, 2048, 32}};
-  for (const Shape& shape : shapes) {
-#if defined(BENCH_FLOAT8)
-    measure<Operands::kFloat8, 8>(shape, 8);
-    measure<Operands::kFloat8, 16>(shape, 16);
-    measure<Operands::kFloat8, 32>(shape, 32);
-    measure<Operands::kFloat8, 64>(shape, 64);
-    measure<Operands::kFloat8, 96>(shape, 96);
-    measure<Operands::kFloat8, 128>(shape, 128);
-    measure<Operands::kFloat8, 128>(shape, 1024);
-    measure<Operands::kFloat8, 192>(shape, 192);
-    measure<Operands::kFloat8, 192>(shape, 1536);
-#else
-    measure<Operands::kBfloat16, 8>(shape, 8);
-    measure<Operands::kBfloat16, 32>(shape, 32);
-    measure<Operands::kBfloat16, 128>(shape, 1024);
-#endif
-  }
+  constexpr int kBlockM = MEGAMOE_BENCH_BLOCK_M;
+  for (const Shape& shape : {Shape{"flash", 4096, 2048, 32}, Shape{"v3", 7168, 2048, 32}})
+    for (const int rows : {kBlockM, 8 * kBlockM}) {
+      if (rows > kBlockM && kBlockM <= 32) continue;
+      measure<MEGAMOE_BENCH_OPERANDS, kBlockM, false>(shape, rows);
+      measure<MEGAMOE_BENCH_OPERANDS, kBlockM, true>(shape, rows);
+    }
   return 0;
 }

@@ -82,6 +82,13 @@ struct Distance {
     const double error_left = std::max(0.0, std::fabs(got - wanted) - half_place);
     add(wanted + (std::isfinite(got) ? error_left : got), wanted);
   }
+  // A whole row at the weight of one: rows with outliers must not speak for all.
+  void add_row(const Distance& row) {
+    if (row.size == 0) return;
+    error += row.error / row.size;
+    size += 1;
+    cells += row.cells;
+  }
   double relative() const { return size == 0 ? (error == 0 ? 0 : INFINITY) : std::sqrt(error / size); }
 };
 

@@ -18,26 +18,23 @@ MEGAMOE_DEVICE void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) 
   }
 }
 
+// Which slot of a ring comes next, and the parity of its phase: one register, as several cursors live through a
+// main loop. The ring's address is another, which all rings of a CTA share up to a constant.
 template <class Slot, int kSlots>
 class SlotCursor {
  public:
-  MEGAMOE_DEVICE explicit SlotCursor(std::uint32_t first) : slot_(first), end_(first + kBytes) {}
+  MEGAMOE_DEVICE explicit SlotCursor(std::uint32_t first) : first_(first) {}
 
-  MEGAMOE_DEVICE std::uint32_t slot() const { return slot_; }
-  MEGAMOE_DEVICE std::uint32_t parity() const { return parity_; }
+  MEGAMOE_DEVICE std::uint32_t slot() const { return first_ + (at_ >> 1) * sizeof(Slot); }
+  MEGAMOE_DEVICE std::uint32_t parity() const { return at_ & 1; }
   MEGAMOE_DEVICE void advance() {
-    slot_ += sizeof(Slot);
-    if (slot_ == end_) {
-      slot_ -= kBytes;
-      parity_ ^= 1;
-    }
+    at_ += 2;
+    if (at_ >= 2 * kSlots) at_ = (at_ & 1) ^ 1;
   }
 
  private:
-  static constexpr std::uint32_t kBytes = kSlots * sizeof(Slot);
-  std::uint32_t slot_;
-  std::uint32_t end_;
-  std::uint32_t parity_ = 0;
+  std::uint32_t first_;
+  std::uint32_t at_ = 0;  // twice the slot, plus the parity
 };
 
 // One filler of the ring's slots.
@@ -82,6 +79,23 @@ class Consumer {
   static MEGAMOE_DEVICE void release(std::uint32_t slot, bool arrives) {
     ptx::mbarrier_arrive_if(arrives, slot + static_cast<std::uint32_t>(offsetof(Slot, empty)));
   }
+
+ private:
+  SlotCursor<Slot, kSlots> at_;
+};
+
+// A ring whose slots are filled and drained by the same warps: only their reuse is guarded.
+template <class Slot, int kSlots>
+class ReusedSlots {
+ public:
+  MEGAMOE_DEVICE explicit ReusedSlots(std::uint32_t first) : at_(first) {}
+
+  MEGAMOE_DEVICE std::uint32_t slot() const { return at_.slot(); }
+  // The slot may be filled: what it held a lap ago has been read.
+  MEGAMOE_DEVICE void wait_until_empty() const {
+    wait_for_phase(at_.slot() + offsetof(Slot, empty), at_.parity() ^ 1);
+  }
+  MEGAMOE_DEVICE void advance() { at_.advance(); }
 
  private:
   SlotCursor<Slot, kSlots> at_;

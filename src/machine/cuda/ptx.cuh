@@ -161,6 +161,41 @@ MEGAMOE_DEVICE void store_shared_u32(std::uint32_t address, std::uint32_t value)
   asm volatile("st.shared.u32 [%0], %1;" : : "r"(address), "r"(value) : "memory");
 }
 
+MEGAMOE_DEVICE float load_shared_f32(std::uint32_t address) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
+  return v;
+}
+
+MEGAMOE_DEVICE int load_shared_s16(std::uint32_t address) {
+  std::int16_t v;
+  asm volatile("ld.shared.s16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
+  return v;
+}
+
+MEGAMOE_DEVICE uint2 load_shared_u32x2(std::uint32_t address) {
+  uint2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
+  return v;
+}
+
+// Returns the old value; orders what the CTA's threads did before theirs.
+MEGAMOE_DEVICE std::uint32_t add_shared_u32(std::uint32_t address, std::uint32_t n) {
+  std::uint32_t old;
+  asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "r"(address), "r"(n)
+               : "memory");
+  return old;
+}
+
+MEGAMOE_DEVICE void store_shared_u32x4(std::uint32_t address, const uint4& v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 // Four 8x8 matrices of 16-bit values, each stored transposed; lanes 8i .. 8i + 7 give the rows of matrix i.
 MEGAMOE_DEVICE void store_matrices_transposed(std::uint32_t row_address,
                                               std::uint32_t m0,
@@ -235,6 +270,18 @@ MEGAMOE_DEVICE std::uint32_t float16x2_to_float8x2(std::uint32_t halves) {
 MEGAMOE_DEVICE std::uint32_t float8x2_to_float16x2(std::uint32_t codes) {
   std::uint32_t v;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(v) : "h"(static_cast<std::uint16_t>(codes)));
+  return v;
+}
+
+// NaN if either is: at_most() and at_least() of numerics/swiglu.hpp in one instruction.
+MEGAMOE_DEVICE float min_or_nan(float a, float b) {
+  float v;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
+  return v;
+}
+MEGAMOE_DEVICE float max_or_nan(float a, float b) {
+  float v;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
   return v;
 }
 

@@ -4,6 +4,7 @@
 #include <cuda/atomic>
 
 #include "machine/cuda/ptx.cuh"
+#include "machine/cuda/run_options.hpp"
 #include "protocol/call.hpp"
 #include "protocol/machine.hpp"
 
@@ -26,8 +27,8 @@ class WarpTeam {
   static constexpr int kLanes = 32;
   static constexpr int kPullsInFlight = Pulls::kInFlight;
 
-  MEGAMOE_DEVICE WarpTeam(const Call& call, const std::uint64_t& timeout_ms, Place place, Pulls pulls)
-      : call_(call), timeout_ms_(timeout_ms), place_(place), pulls_(pulls) {}
+  MEGAMOE_DEVICE WarpTeam(const Call& call, const RunOptions& options, Place place, Pulls pulls)
+      : call_(call), options_(options), place_(place), pulls_(pulls) {}
 
   MEGAMOE_DEVICE int lane() const { return static_cast<int>(threadIdx.x) % kLanes; }
   MEGAMOE_DEVICE int team() const { return place_.team(); }
@@ -52,6 +53,15 @@ class WarpTeam {
   template <class C>
   MEGAMOE_DEVICE typename C::Value observe(const C* counter) {
     return word(counter).load(::cuda::memory_order_acquire);
+  }
+  // A rank's gate is awaited by every warp of every CTA: one team polls it and passes on what it sees, through
+  // the CTA's shared memory.
+  MEGAMOE_DEVICE std::uint64_t observe(const Gate* gate) {
+    ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_block> seen(*place_.gate_seen());
+    if (!place_.relays_gate()) return seen.load(::cuda::memory_order_acquire);
+    const std::uint64_t value = word(gate).load(::cuda::memory_order_acquire);
+    if (lane() == 0) seen.store(value, ::cuda::memory_order_release);
+    return value;
   }
   template <class C>
   MEGAMOE_DEVICE void publish(C* counter, typename C::Value n) {
@@ -92,10 +102,11 @@ class WarpTeam {
   MEGAMOE_DEVICE void finish_pull() { pulls_.finish(call_, lane()); }
 
   MEGAMOE_DEVICE void pause(int polls) {
+    polls_ = polls;
     if (polls >= kHotPolls) ptx::sleep_nanoseconds(kPauseNanoseconds);
   }
   MEGAMOE_DEVICE std::uint64_t now_ms() const { return ptx::global_nanoseconds() / 1'000'000; }
-  MEGAMOE_DEVICE std::uint64_t timeout_ms() const { return timeout_ms_; }
+  MEGAMOE_DEVICE std::uint64_t timeout_ms() const { return options_.timeout_ms; }
   MEGAMOE_DEVICE std::uint64_t progress_of(int rank) {
     return word(call_.peers.on(rank, call_.workspace.progress).raw())
         .load(::cuda::memory_order_relaxed);
@@ -103,7 +114,11 @@ class WarpTeam {
   MEGAMOE_DEVICE void bump_progress() {
     claim(call_.local(call_.workspace.progress), std::uint64_t{1});
   }
-  MEGAMOE_DEVICE Abort abort() { return Abort::of(observe(call_.local(call_.workspace.abort))); }
+  // Every warp that waits asks, so not at every poll.
+  MEGAMOE_DEVICE Abort abort() {
+    if (polls_ % kPollsPerAbortCheck != kPollsPerAbortCheck - 1) return {};
+    return Abort::of(observe(call_.local(call_.workspace.abort)));
+  }
 
   // Every lane that gives up comes here; one of them writes the record.
   MEGAMOE_DEVICE void leave(const Abort& abort, const Wait& wait, const Observation& seen) {
@@ -118,11 +133,16 @@ class WarpTeam {
     }
   }
 
-  MEGAMOE_DEVICE void trace(Milestone) {}
+  // The worker's first team of the compute role speaks for it.
+  MEGAMOE_DEVICE void trace(Milestone milestone) {
+    if (options_.times == nullptr || team() != 0 || lane() != 0) return;
+    options_.times[worker()].milestones[static_cast<int>(milestone)] = ptx::global_nanoseconds();
+  }
 
  private:
   static constexpr int kHotPolls = 64;
-  static constexpr std::uint32_t kPauseNanoseconds = 100;
+  static constexpr std::uint32_t kPauseNanoseconds = 40;
+  static constexpr int kPollsPerAbortCheck = 64;
 
   template <class C>
   static MEGAMOE_DEVICE auto word(C* counter) {
@@ -134,9 +154,10 @@ class WarpTeam {
   }
 
   const Call& call_;
-  const std::uint64_t& timeout_ms_;
+  const RunOptions& options_;
   Place place_;
   Pulls pulls_;
+  int polls_ = 0;  // of the wait under way
 };
 
 }  // namespace megamoe::gpu

@@ -24,8 +24,8 @@ struct ActivationForm {
   }
 
   MEGAMOE_DEVICE float operator()(float gate, float up, float routing_weight) const {
-    gate = at_most(gate, bound);
-    up = at_least(at_most(up, bound), -bound);
+    gate = ptx::min_or_nan(gate, bound);
+    up = ptx::max_or_nan(ptx::min_or_nan(up, bound), -bound);
     const float argument = -(slope * gate);
     float gated;
     if (is_approximate)

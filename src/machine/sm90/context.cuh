@@ -24,33 +24,76 @@ using HeaderProducer = Producer<HeaderSlot<kPlan>, kHeaderSlots>;
 template <Plan kPlan>
 using HeaderConsumer = Consumer<HeaderSlot<kPlan>, kHeaderSlots>;
 
-// One CTA's view of its kernel. `base` is the shared address of `shared`, kept in a register.
+// One CTA's view of its kernel: the argument, and the shared address of its storage, kept in a register. Roles that
+// multiply have no registers to spare for more, and read what they need where it lies.
 template <Plan kPlan>
 struct Context {
+  using Storage = SharedStorage<kPlan>;
+
   const KernelArgs& args;
-  SharedStorage<kPlan>& shared;
   std::uint32_t base;
 
   MEGAMOE_DEVICE std::uint32_t stages() const { return base; }
+  MEGAMOE_DEVICE std::uint32_t activations() const { return base + offsetof(Storage, activations); }
+  MEGAMOE_DEVICE std::uint32_t outputs() const { return base + offsetof(Storage, outputs); }
   MEGAMOE_DEVICE std::uint32_t feed() const {
-    return base + offsetof(SharedStorage<kPlan>, control) + offsetof(Control<kPlan>, feed);
+    return base + offsetof(Storage, control) + offsetof(Control<kPlan>, feed);
   }
   MEGAMOE_DEVICE std::uint32_t headers() const {
-    return base + offsetof(SharedStorage<kPlan>, control) + offsetof(Control<kPlan>, headers);
+    return base + offsetof(Storage, control) + offsetof(Control<kPlan>, headers);
   }
   MEGAMOE_DEVICE std::uint32_t pulled(int team) const {
-    return base + offsetof(SharedStorage<kPlan>, control) + offsetof(Control<kPlan>, pulled) +
+    return base + offsetof(Storage, control) + offsetof(Control<kPlan>, pulled) +
            team * kPullsInFlight * 8;
   }
-  MEGAMOE_DEVICE Control<kPlan>& control() const { return shared.control; }
+  MEGAMOE_DEVICE std::byte* at(int offset) const { return storage() + offset; }
+  MEGAMOE_DEVICE Control<kPlan>& control() const {
+    return reinterpret_cast<Storage*>(storage())->control;
+  }
   MEGAMOE_DEVICE WeightLayout layout(Phase phase) const {
     return layout_of(args.call.problem, kPlan.operands, phase);
   }
   MEGAMOE_DEVICE SharedTail tail() const {
-    return shared_tail(sizeof(SharedStorage<kPlan>), args.call.problem);
+    return shared_tail(sizeof(Storage), args.call.problem);
   }
-  MEGAMOE_DEVICE std::byte* at(int offset) const {
-    return reinterpret_cast<std::byte*>(&shared) + offset;
+
+ private:
+  static MEGAMOE_DEVICE std::byte* storage() {
+    extern __shared__ __align__(1024) std::byte dynamic_memory[];
+    return dynamic_memory;
+  }
+};
+
+// A block in a feed slot that is full.
+struct FedBlock {
+  std::uint32_t slot;
+
+  MEGAMOE_DEVICE bool is_end() const { return rows() == 0; }
+  MEGAMOE_DEVICE Phase phase() const {
+    return static_cast<Phase>(ptx::load_shared_u8(field(offsetof(Block, phase))));
+  }
+  MEGAMOE_DEVICE int expert() const { return word(offsetof(Block, expert)); }
+  MEGAMOE_DEVICE int n() const { return word(offsetof(Block, n)); }
+  MEGAMOE_DEVICE int rows() const { return word(offsetof(Block, rows)); }
+  MEGAMOE_DEVICE PoolBlock pool() const {
+    return {word(offsetof(Block, pool) + offsetof(PoolBlock, index))};
+  }
+  // All of it, for the protocol.
+  MEGAMOE_DEVICE Block whole() const {
+    return {.phase = phase(),
+            .expert = expert(),
+            .m = word(offsetof(Block, m)),
+            .n = n(),
+            .rows = rows(),
+            .pool = pool()};
+  }
+
+ private:
+  MEGAMOE_DEVICE std::uint32_t field(std::size_t offset) const {
+    return slot + static_cast<std::uint32_t>(offsetof(FeedSlot, block) + offset);
+  }
+  MEGAMOE_DEVICE int word(std::size_t offset) const {
+    return static_cast<int>(ptx::load_shared_u32(field(offset)));
   }
 };
 
@@ -78,6 +121,9 @@ struct RolePlace {
   }
   MEGAMOE_DEVICE std::uint64_t first_epoch() const { return here.control().first_epoch; }
   MEGAMOE_DEVICE RolesJoined* roles_joined() const { return &here.control().roles_joined; }
+  MEGAMOE_DEVICE std::uint64_t* gate_seen() const { return &here.control().gate_seen; }
+  // The dispatch role waits at every gate that anyone waits at.
+  MEGAMOE_DEVICE bool relays_gate() const { return kRole == Role::kDispatch && team() == 0; }
   MEGAMOE_DEVICE std::uint32_t* role_counts() const {
     return reinterpret_cast<std::uint32_t*>(here.at(here.tail().role_counts));
   }
@@ -86,22 +132,13 @@ struct RolePlace {
 template <Plan kPlan, Role kRole>
 using Team = gpu::WarpTeam<RolePlace<kPlan, kRole>, RowPulls<kPlan>>;
 
-// The block in a feed slot that is full.
-template <Plan kPlan>
-MEGAMOE_DEVICE Block block_in(const Context<kPlan>& here, std::uint32_t slot) {
-  const auto* slots = reinterpret_cast<const std::byte*>(here.control().feed);
-  return reinterpret_cast<const FeedSlot*>(slots + (slot - here.feed()))->block;
-}
-
-MEGAMOE_DEVICE bool is_end(const Block& block) { return block.rows == 0; }
-
 // Steps along K, slabs and passes of a block: what loaders and multiply must agree on.
 struct BlockShape {
   int steps;
   int slabs;
 
-  MEGAMOE_DEVICE BlockShape(const WeightLayout& layout, const Block& block)
-      : steps(layout.steps()), slabs(layout.slabs_of(block.n)) {}
+  MEGAMOE_DEVICE BlockShape(const WeightLayout& layout, int block_n)
+      : steps(layout.steps()), slabs(layout.slabs_of(block_n)) {}
 };
 
 }  // namespace megamoe::sm90

@@ -22,10 +22,20 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
     init_ring<HeaderSlot<kPlan>, kHeaderSlots>(here.headers(), 1, kMathWarps);
     for (int i = 0; i < kDispatchTeams * kPullsInFlight; ++i)
       ptx::mbarrier_init(here.pulled(0) + 8 * i, 1);
+    for (int i = 0; i < ActivationStaging<kPlan>::kSets; ++i) {
+      const std::uint32_t set = here.activations() + i * sizeof(ActivationSet<kPlan>);
+      ptx::mbarrier_init(set + offsetof(ActivationSet<kPlan>, empty), 1);
+      ptx::store_shared_u32(set + offsetof(ActivationSet<kPlan>, staged), 0);
+    }
     ptx::fence_mbarrier_init();
     here.control().first_epoch = call.local(call.workspace.gate)->value;
     here.control().roles_joined.value = 0;
+    here.control().gate_seen = here.control().first_epoch;
     here.control().is_abandoned = 0;
+    for (FeedSlot& slot : here.control().feed)
+      slot.finished_warps = 0;
+    if (here.args.options.times != nullptr)
+      here.args.options.times[blockIdx.x].start = ptx::global_nanoseconds();
   }
   __syncthreads();
 }
@@ -37,7 +47,7 @@ MEGAMOE_DEVICE Team<kPlan, kRole> team_of(const Context<kPlan>& here) {
   const SharedTail tail = here.tail();
   std::byte* rows = here.at(tail.pulls + pulls_of * kPullsInFlight * tail.pull_bytes);
   return {here.args.call,
-          here.args.timeout_ms,
+          here.args.options,
           place,
           RowPulls<kPlan>(rows, here.pulled(pulls_of))};
 }
@@ -49,15 +59,15 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     mega_moe(const __grid_constant__ KernelArgs args) {
   constexpr Plan kPlan = Choice::kPlan;
   extern __shared__ __align__(1024) std::byte dynamic_memory[];
-  const Context<kPlan> here{args,
-                            *reinterpret_cast<SharedStorage<kPlan>*>(dynamic_memory),
-                            ptx::opaque(ptx::shared_address(dynamic_memory))};
+  const Context<kPlan> here{args, ptx::opaque(ptx::shared_address(dynamic_memory))};
   prologue(here);
   const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroupThreads;
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
     auto m = team_of<Role::kMath>(here);
     math(here, m, {warpgroup, static_cast<int>(threadIdx.x) % kWarpgroupThreads});
+    if (threadIdx.x == 0 && args.options.times != nullptr)
+      args.options.times[blockIdx.x].end = ptx::global_nanoseconds();
     return;
   }
   ptx::registers_down_to<kPlan.registers.issue>();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "machine/cuda/run_options.hpp"
 #include "machine/sm90/pool_tile.hpp"
 #include "machine/sm90/weight_layout.hpp"
 #include "protocol/call.hpp"
@@ -21,7 +22,7 @@ struct LinearWeights {
 struct KernelArgs {
   Call call;
   LinearWeights linear1, linear2;
-  std::uint64_t timeout_ms = 0;
+  gpu::RunOptions options;
 };
 static_assert(std::is_trivially_copyable_v<KernelArgs>);
 

@@ -208,7 +208,7 @@ class Multiply {
 
   // Steps whose wgmmas may be in flight together: two while their partial sums fit the registers.
   static constexpr int kInFlight = kTokens <= 16 ? 2 : 1;
-  static constexpr int kUnrolled = 4;
+  static constexpr int kUnrolled = 2;  // more need more registers than a warp has
 
   TileConsumer<kPlan>& tiles_;
   SlabPlace<kPlan> weights_;

@@ -13,7 +13,7 @@
 namespace megamoe::sm90 {
 
 inline constexpr int kFeedSlots = 4;    // blocks that the weight loader may run ahead
-inline constexpr int kHeaderSlots = 2;  // blocks whose row headers are here
+inline constexpr int kHeaderSlots = 3;  // blocks whose row headers are here
 inline constexpr int kDispatchTeams = 2;
 inline constexpr int kPullsInFlight = 2;
 
@@ -32,29 +32,43 @@ struct Stage {
 struct FeedSlot {
   Block block;
   alignas(8) std::uint64_t full;
-  std::uint64_t empty;  // the token loader and every math warp
+  std::uint64_t empty;           // the token loader and every math warp
+  std::uint32_t finished_warps;  // math warps that are done with the block; zero between blocks
 };
 
-// What the epilogues need to know of a block's rows; the token loader brings it.
+// What the epilogues need to know of a block; the token loader brings it.
 template <Plan kPlan>
 struct HeaderSlot {
   alignas(16) SourceSlot source[kPlan.block_m];
   float routing_weight[kPlan.block_m];
   std::int32_t exponent[kPlan.block_m];  // of the row, to be added to the weights'; linear 1 only
+  std::int16_t bases[kBlockRows];  // of the block's weight rows
+  std::uint32_t is_filled;         // 0: the call is being abandoned, nothing may be pushed
   alignas(8) std::uint64_t full;
   std::uint64_t empty;
 };
 
 // Linear 1's activations before they leave: E4M3 by groups of 32, then all four groups of a row are brought to
-// one exponent. The pitch keeps the byte stores of a warp on different banks.
+// one exponent. Warpgroups don't wait for each other: each stages its slabs and goes on, and the last one stores the
+// set. Two sets where they fit. The pitch keeps the byte stores of a warp on different banks.
 template <Plan kPlan>
-struct ActivationStaging {
+struct ActivationSet {
   static constexpr int kPitch = kStepDepth + 16;
   // Of a group that asks nothing of its range: zeros, or NaN codes. Under every exponent there is.
   static constexpr std::int8_t kNothingAsked = -128;
   alignas(16) std::uint8_t codes[kPlan.block_m][kPitch];
-  std::uint32_t largest[kPlan.math_warpgroups][kPlan.block_m][4];  // |a| of a warp's 8 columns, bits
   alignas(4) std::int8_t exponents[kPlan.block_m][kGroupsPerStep];
+  alignas(8) std::uint64_t empty;  // one arrival: its last reader is done
+  std::uint32_t staged;            // warpgroups that have staged their slabs; zero between blocks
+};
+
+template <Plan kPlan>
+struct ActivationStaging {
+  static constexpr int kSets = kPlan.block_m <= 64 ? 2 : 1;
+  ActivationSet<kPlan> sets[kSets];
+  // |a| as bits: a token's largest over the 8 columns of each warp of the warpgroup.
+  alignas(16) std::uint32_t largest[kPlan.math_warpgroups][kPlan.block_m][4];
+  std::uint32_t is_last[kPlan.math_warpgroups];  // whether the warpgroup staged last
 };
 
 // Linear 2's bf16 rows on their way out, a chunk of tokens at a time: 64 columns a warpgroup, 16-byte chunks
@@ -72,17 +86,16 @@ struct Control {
   HeaderSlot<kPlan> headers[kHeaderSlots];
   std::uint64_t pulled[kDispatchTeams][kPullsInFlight];  // mbarriers
   std::uint64_t first_epoch;
+  std::uint64_t gate_seen;  // the rank's gate, as the relaying team saw it last
   RolesJoined roles_joined;
-  std::uint32_t is_abandoned;  // the token loader gave up; no more blocks are to be fed
+  std::uint32_t is_abandoned;    // the token loader gave up; no more blocks are to be fed
 };
 
 template <Plan kPlan>
 struct SharedStorage {
   Stage<kPlan> stages[kPlan.stages];
-  union Staging {  // every epilogue begins with a barrier of all math warpgroups, so lifetimes don't meet
-    ActivationStaging<kPlan> activations;
-    OutputStaging<kPlan> outputs;
-  } staging;
+  ActivationStaging<kPlan> activations;
+  OutputStaging<kPlan> outputs;
   Control<kPlan> control;
 };
 

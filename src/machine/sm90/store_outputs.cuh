@@ -14,95 +14,96 @@ class OutputStore {
   static constexpr int kTokens = kPlan.block_m;
   using Staging = OutputStaging<kPlan>;
 
-  MEGAMOE_DEVICE OutputStore(const BlockWork<kPlan>& work, const MathPlace& place)
+  MEGAMOE_DEVICE explicit OutputStore(const BlockWork<kPlan>& work)
       : work_(work),
-        place_(place),
-        rows_(work.here.shared.staging.outputs.rows[place.warpgroup]) {}
+        rows_(work.here.outputs() +
+              work.place.warpgroup * static_cast<std::uint32_t>(sizeof(Staging::rows[0]))) {}
 
   MEGAMOE_DEVICE void push(int slab, float (&sum)[kTokens / 2]) {
     finish_sums(slab, sum);
     MEGAMOE_UNROLL
     for (int first = 0; first < kTokens; first += Staging::kTokens) {
-      if (first > 0) sync_warpgroup(place_.warpgroup);
+      if (first >= work_.block.rows()) break;
+      sync_warpgroup(work_.place.warpgroup);  // the chunk before has left
       turn(sum + first / 2);
-      sync_warpgroup(place_.warpgroup);
+      sync_warpgroup(work_.place.warpgroup);
       push_chunk(slab, first);
     }
   }
 
  private:
   MEGAMOE_DEVICE void finish_sums(int slab, float (&sum)[kTokens / 2]) {
-    const RowPair rows(work_.here.args.linear2, work_.layout, work_.block, slab, place_);
-    const bool has_biases = work_.here.args.call.problem.has_biases;
-    float upper_bias = 0.0F;
-    float lower_bias = 0.0F;
-    if (has_biases) {
-      const float* bias = work_.here.args.linear2.bias +
-                          static_cast<std::int64_t>(work_.block.expert) * work_.layout.rows;
-      upper_bias = rows.upper < work_.layout.rows ? bias[rows.upper] : 0.0F;
-      lower_bias = rows.upper + 8 < work_.layout.rows ? bias[rows.upper + 8] : 0.0F;
+    const Problem& problem = work_.here.args.call.problem;
+    const int row = work_.upper_row(slab);
+    const PowerPair upper = work_.header.base_power(row);
+    const PowerPair lower = work_.header.base_power(row + 8);
+    MEGAMOE_UNROLL
+    for (int i = 0; i < kTokens / 2; i += 4) {
+      sum[i] = sum[i] * upper.first * upper.second;
+      sum[i + 1] = sum[i + 1] * upper.first * upper.second;
+      sum[i + 2] = sum[i + 2] * lower.first * lower.second;
+      sum[i + 3] = sum[i + 3] * lower.first * lower.second;
     }
+    if (!problem.has_biases) return;
+    const int channel = work_.block.n() * kBlockRows + row;
+    const float* bias = work_.here.args.linear2.bias +
+                        static_cast<std::int64_t>(work_.block.expert()) * problem.hidden;
+    const float upper_bias = channel < problem.hidden ? bias[channel] : 0.0F;
+    const float lower_bias = channel + 8 < problem.hidden ? bias[channel + 8] : 0.0F;
     MEGAMOE_UNROLL
     for (int t = 0; t < kTokens / 4; ++t) {
-      const int at = t / 2 * 4 + t % 2;
-      sum[at] = sum[at] * rows.upper_power.first * rows.upper_power.second;
-      sum[at + 2] = sum[at + 2] * rows.lower_power.first * rows.lower_power.second;
-      if (!has_biases) continue;
-      const float weight =
-          work_.header.routing_weight[t / 2 * 8 + place_.lane() % 4 * 2 + t % 2];
-      sum[at] += upper_bias * weight;
-      sum[at + 2] += lower_bias * weight;
+      const float weight = work_.header.routing_weight(work_.token_of(t));
+      sum[t / 2 * 4 + t % 2] += upper_bias * weight;
+      sum[t / 2 * 4 + t % 2 + 2] += lower_bias * weight;
     }
   }
 
   // Fragments to rows of tokens: a warp has 16 of the slab's 64 columns, two 16-byte chunks of each row.
   MEGAMOE_DEVICE void turn(const float* sum) {
-    const int lane = place_.lane();
-    const std::uint32_t rows = ptx::shared_address(rows_);
+    const int lane = work_.place.lane();
     if constexpr (Staging::kTokens == 8) {
-      ptx::store_matrices_transposed(rows + chunk_offset(lane % 8, lane / 8 % 2),
+      ptx::store_matrices_transposed(warp_chunk(lane % 8, lane / 8 % 2),
                                      ptx::to_bfloat16x2(sum[0], sum[1]),
                                      ptx::to_bfloat16x2(sum[2], sum[3]));
     } else {
       MEGAMOE_UNROLL
       for (int sixteen = 0; sixteen < Staging::kTokens / 16; ++sixteen) {
         const float* s = sum + sixteen * 8;
-        const int token = sixteen * 16 + lane / 16 * 8 + lane % 8;
-        ptx::store_matrices_transposed(rows + chunk_offset(token, lane / 8 % 2),
-                                       ptx::to_bfloat16x2(s[0], s[1]),
-                                       ptx::to_bfloat16x2(s[2], s[3]),
-                                       ptx::to_bfloat16x2(s[4], s[5]),
-                                       ptx::to_bfloat16x2(s[6], s[7]));
+        ptx::store_matrices_transposed(
+            warp_chunk(sixteen * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2),
+            ptx::to_bfloat16x2(s[0], s[1]),
+            ptx::to_bfloat16x2(s[2], s[3]),
+            ptx::to_bfloat16x2(s[4], s[5]),
+            ptx::to_bfloat16x2(s[6], s[7]));
       }
     }
   }
-  MEGAMOE_DEVICE std::uint32_t chunk_offset(int token, int half) const {
-    return swizzled_offset(token, place_.warp() * 2 + half);
+  MEGAMOE_DEVICE std::uint32_t warp_chunk(int token, int half) const {
+    return chunk_address(token, work_.place.warp() * 2 + half);
   }
-  static MEGAMOE_DEVICE std::uint32_t swizzled_offset(int token, int chunk) {
-    return token * kSlabRows * 2 + (chunk ^ (token % 8)) * kChunkBytes;
+  MEGAMOE_DEVICE std::uint32_t chunk_address(int token, int chunk) const {
+    return rows_ + token * kSlabRows * 2 + (chunk ^ (token % 8)) * kChunkBytes;
   }
 
   MEGAMOE_DEVICE void push_chunk(int slab, int first) {
     constexpr int kChunks = kSlabRows * 2 / kChunkBytes;
     constexpr int kValues = kChunkBytes / 2;
-    const int channel = (work_.block.n * kBlockSlabs + slab) * kSlabRows;
     const Call& call = work_.here.args.call;
-    for (int i = place_.thread; i < Staging::kTokens * kChunks; i += kWarpgroupThreads) {
+    const int channel = (work_.block.n() * kBlockSlabs + slab) * kSlabRows;
+    const int rows = work_.block.rows() - first;
+    for (int i = work_.place.thread; i < Staging::kTokens * kChunks; i += kWarpgroupThreads) {
       const int token = i / kChunks;
       const int chunk = i % kChunks;
       const int to = channel + chunk * kValues;
-      if (first + token >= work_.block.rows || to >= call.problem.hidden) continue;
-      const uint4 values = ptx::load_shared_u32x4(ptx::shared_address(rows_) +
-                                                  swizzled_offset(token, chunk));
-      const Remote<Bfloat16> row = combine_row(call, work_.header.source[first + token]);
-      *reinterpret_cast<uint4*>(row.at(static_cast<std::uint64_t>(to)).raw()) = values;
+      if (token >= rows || to >= call.problem.hidden) continue;
+      const Remote<Bfloat16> row = combine_row(call, work_.header.source(first + token));
+      *reinterpret_cast<uint4*>(row.at(static_cast<std::uint64_t>(to)).raw()) =
+          ptx::load_shared_u32x4(chunk_address(token, chunk));
     }
   }
 
   const BlockWork<kPlan>& work_;
-  MathPlace place_;
-  std::uint8_t (*rows_)[kSlabRows * 2];
+  std::uint32_t rows_;
 };
 
 }  // namespace megamoe::sm90

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/math.hpp"
@@ -21,7 +20,9 @@ struct WeightLayout {
   constexpr int steps() const { return ceil_div(depth, kStepDepth); }
   constexpr int padded_rows() const { return slabs() * kSlabRows; }
   constexpr int slabs_of(int block) const {
-    return std::min(kBlockSlabs, slabs() - block * kBlockSlabs);
+    // Not std::min: its reference to a constant of the host's is a trap in device code.
+    const int left = slabs() - block * kBlockSlabs;
+    return left < kBlockSlabs ? left : kBlockSlabs;
   }
   // Bytes from the expert's first to this block's slab at `step`.
   constexpr std::int64_t offset(int block, int step, int slab) const {

@@ -44,7 +44,7 @@ class TokenTiles {
   int rows_;
 };
 
-// Routing weights, exponents and sources of the block's rows, padding included.
+// Sources, routing weights and exponents of the block's rows, padding included, and the bases of its weight rows.
 template <Plan kPlan>
 MEGAMOE_DEVICE void copy_headers(const Context<kPlan>& here,
                                  const Block& block,
@@ -55,7 +55,16 @@ MEGAMOE_DEVICE void copy_headers(const Context<kPlan>& here,
   const std::int64_t row = call.ring.row(block.pool, 0);
   const std::uint32_t barrier = HeaderProducer<kPlan>::full_barrier(slot);
   constexpr std::uint32_t kWords = kPlan.block_m * 4;
-  HeaderProducer<kPlan>::commit(slot, 4 * kWords);
+  const WeightLayout layout = here.layout(block.phase);
+  const std::uint32_t base_bytes = layout.slabs_of(block.n) * kSlabRows * sizeof(std::int16_t);
+  const std::int16_t* bases =
+      (block.phase == Phase::kLinear1 ? here.args.linear1 : here.args.linear2).bases;
+  HeaderProducer<kPlan>::commit(slot, 4 * kWords + base_bytes);
+  ptx::bulk_copy(slot + offsetof(Slot, bases),
+                 bases + static_cast<std::int64_t>(block.expert) * layout.padded_rows() +
+                     block.n * kBlockRows,
+                 base_bytes,
+                 barrier);
   ptx::bulk_copy(slot + offsetof(Slot, source), call.local(w.row_source) + row, 2 * kWords, barrier);
   ptx::bulk_copy(
       slot + offsetof(Slot, routing_weight), call.local(w.row_weight) + row, kWords, barrier);
@@ -83,21 +92,22 @@ MEGAMOE_DEVICE void load_tokens(const Context<kPlan>& here, Team<kPlan, Role::kL
   bool is_abandoned = false;
   while (!call_is_refused(call)) {
     const std::uint32_t feed_slot = feed.wait();
-    const Block block = block_in(here, feed_slot);
+    const Block block = FedBlock{feed_slot}.whole();
     __syncwarp();
     feed.release(feed_slot, m.lane() == 0);
-    if (is_end(block)) break;
+    if (block.rows == 0) break;
     is_abandoned = is_abandoned || !wait_for_input(m, call, block);
     if (m.lane() == 0) {
       if (is_abandoned) here.control().is_abandoned = 1;
       // The rows were written by plain stores of other CTAs.
       ptx::fence_proxy_async();
       const std::uint32_t slot = headers.acquire();
+      ptx::store_shared_u32(slot + offsetof(HeaderSlot<kPlan>, is_filled), is_abandoned ? 0 : 1);
       if (is_abandoned)
         headers.commit(slot);
       else
         copy_headers(here, block, slot);
-      const BlockShape shape(here.layout(block.phase), block);
+      const BlockShape shape(here.layout(block.phase), block.n);
       for (int first = 0; first < shape.slabs; first += kPlan.math_warpgroups) {
         TokenTiles<kPlan> rows(here, block);
         for (int step = 0; step < shape.steps; ++step) {

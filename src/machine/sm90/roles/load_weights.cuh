@@ -11,7 +11,7 @@ MEGAMOE_DEVICE void load_block_weights(const Context<kPlan>& here,
                                        const Block& block,
                                        TileProducer<kPlan>& tiles) {
   const WeightLayout layout = here.layout(block.phase);
-  const BlockShape shape(layout, block);
+  const BlockShape shape(layout, block.n);
   const LinearWeights& weights =
       block.phase == Phase::kLinear1 ? here.args.linear1 : here.args.linear2;
   const std::byte* of_block =

@@ -7,74 +7,66 @@
 namespace megamoe::sm90 {
 
 // One math warpgroup's walk over the blocks that load_weights feeds.
-template <Plan kPlan>
+// `kStores` is false only in measurements of the main loop: sums are dropped.
+template <Plan kPlan, bool kStores = true>
 class MathRole {
  public:
-  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m, const MathPlace& place)
+  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
+                          Team<kPlan, Role::kMath>& m,
+                          const MathPlace& place)
       : here_(here),
         m_(m),
         place_(place),
         tiles_(here.stages()),
         feed_(here.feed()),
-        headers_(here.headers()) {}
+        headers_(here.headers()),
+        sets_(here.activations()) {}
 
   MEGAMOE_DEVICE bool run() {
     for (;;) {
-      const std::uint32_t slot = feed_.wait();
-      const Block block = block_in(here_, slot);
-      __syncwarp();
-      feed_.release(slot, place_.lane() == 0);
-      if (is_end(block)) return true;
-      if (block.phase == Phase::kLinear1)
-        linear1(block);
+      const FedBlock block{feed_.wait()};
+      if (block.is_end()) return true;
+      const BlockWork<kPlan> work{here_, block, {headers_.wait()}, place_};
+      if (block.phase() == Phase::kLinear1)
+        linear1(work);
       else
-        linear2(block);
+        linear2(work);
+      finish(work);
     }
   }
 
  private:
   static constexpr int kSums = kPlan.block_m / 2;
 
-  MEGAMOE_DEVICE void linear1(const Block& block) {
-    const WeightLayout layout = here_.layout(Phase::kLinear1);
-    const std::uint32_t header = headers_.wait();
-    const BlockWork<kPlan> work{
-        here_, header_at(header), block, layout, BlockShape(layout, block)};
-    ActivationStore<kPlan> store(work, place_);
+  MEGAMOE_DEVICE void linear1(const BlockWork<kPlan>& work) {
+    ActivationStore<kPlan> store(work, sets_.slot());
     MEGAMOE_NO_UNROLL
     for (int pass = 0; pass < kPlan.passes(); ++pass) {
       const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear1>(work, pass, slab, sum);
-      // The staging's last readers are done; from the second pass on it is this block's.
-      if (pass == 0) sync_math<kPlan>();
+      if constexpr (!kStores) continue;
+      if (pass == 0) sets_.wait_until_empty();
       if (has_rows)
         store.stage(slab, sum);
       else
         store.stage_nothing(slab);
     }
-    sync_math<kPlan>();
-    store.write_out();
-    // Linear 2's loader reads the rows through the copy engine.
-    ptx::fence_proxy_async();
-    finish(block, header);
+    if constexpr (!kStores) return;
+    if (store.is_last()) store.write_out();
+    sets_.advance();
   }
 
-  MEGAMOE_DEVICE void linear2(const Block& block) {
-    const WeightLayout layout = here_.layout(Phase::kLinear2);
-    const std::uint32_t header = headers_.wait();
-    const BlockWork<kPlan> work{
-        here_, header_at(header), block, layout, BlockShape(layout, block)};
-    OutputStore<kPlan> store(work, place_);
+  MEGAMOE_DEVICE void linear2(const BlockWork<kPlan>& work) {
+    OutputStore<kPlan> store(work);
     MEGAMOE_NO_UNROLL
     for (int pass = 0; pass < kPlan.passes(); ++pass) {
       const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear2>(work, pass, slab, sum);
-      sync_math<kPlan>();
-      if (has_rows) store.push(slab, sum);
+      // Without its header nobody knows where the rows would go.
+      if (kStores && has_rows && work.header.is_filled()) store.push(slab, sum);
     }
-    finish(block, header);
   }
 
   // The sums of one slab. A warpgroup without rows in this pass lets the stages go by; without a slab in the
@@ -84,27 +76,36 @@ class MathRole {
                                int pass,
                                int slab,
                                float (&sum)[kSums]) {
-    if (slab < work.shape.slabs) {
-      Multiply<kPlan, kPhase>(tiles_, place_).run(work.shape.steps, sum);
+    const BlockShape shape(here_.layout(kPhase), work.block.n());
+    if (slab < shape.slabs) {
+      Multiply<kPlan, kPhase>(tiles_, place_).run(shape.steps, sum);
+      if constexpr (!kStores)
+        for (float& value : sum)
+          ptx::pin(value);
       return true;
     }
-    if (pass * kPlan.math_warpgroups < work.shape.slabs)
-      for (int step = 0; step < work.shape.steps; ++step)
+    if (pass * kPlan.math_warpgroups < shape.slabs)
+      for (int step = 0; step < shape.steps; ++step)
         tiles_.release(tiles_.wait(), place_.lane() == 0);
     return false;
   }
 
-  MEGAMOE_DEVICE const HeaderSlot<kPlan>& header_at(std::uint32_t slot) const {
-    const auto* slots = reinterpret_cast<const std::byte*>(here_.control().headers);
-    return *reinterpret_cast<const HeaderSlot<kPlan>*>(slots + (slot - here_.headers()));
-  }
-
-  // All warps' stores are behind them; one of them tells who waits for the block.
-  MEGAMOE_DEVICE void finish(const Block& block, std::uint32_t header) {
+  // This warp's stores are behind it. The last of the CTA's math warps tells who waits for the block; the others go
+  // on to the next one.
+  MEGAMOE_DEVICE void finish(const BlockWork<kPlan>& work) {
+    constexpr std::uint32_t kWarps = kPlan.math_warpgroups * 4;
+    const std::uint32_t counter = work.block.slot + offsetof(FeedSlot, finished_warps);
     __syncwarp();
-    headers_.release(header, place_.lane() == 0);
-    sync_math<kPlan>();
-    if (m_.team() == 0) signal_output(m_, here_.args.call, block);
+    std::uint32_t before = 0;
+    if (place_.lane() == 0) before = ptx::add_shared_u32(counter, 1);
+    before = __shfl_sync(0xFFFFFFFFU, before, 0);
+    if (before == kWarps - 1) {
+      signal_output(m_, here_.args.call, work.block.whole());
+      if (place_.lane() == 0) ptx::store_shared_u32(counter, 0);
+    }
+    __syncwarp();
+    headers_.release(work.header.slot, place_.lane() == 0);
+    feed_.release(work.block.slot, place_.lane() == 0);
   }
 
   const Context<kPlan>& here_;
@@ -113,6 +114,7 @@ class MathRole {
   TileConsumer<kPlan> tiles_;
   FeedConsumer feed_;
   HeaderConsumer<kPlan> headers_;
+  ReusedSlots<ActivationSet<kPlan>, ActivationStaging<kPlan>::kSets> sets_;
 };
 
 // Role: math
@@ -123,7 +125,9 @@ class MathRole {
 //             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after barrier 2 combine
 //   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank barriers
 template <Plan kPlan>
-MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m, const MathPlace& place) {
+MEGAMOE_DEVICE void math(const Context<kPlan>& here,
+                         Team<kPlan, Role::kMath>& m,
+                         const MathPlace& place) {
   (void)compute(m, here.args.call, [&] { return MathRole<kPlan>(here, m, place).run(); });
 }
 

@@ -83,7 +83,9 @@ class Direction(Planted):
         self.expect_edge("src/base/math.hpp", "#include <hwy/highway.h>", "may not use this library")
 
     def test_assembly(self):
-        self.expect_edge("src/machine/cpu/tile.cc", 'void f() { asm volatile(""); }', "asm")
+        self.expect_edge("src/machine/cpu/tile.cc", 'void f() { asm volatile("nop"); }', "asm")
+        barrier = 'void f(int& i) { asm volatile("" : "+r"(i)); }'
+        self.assertEqual(self.findings(include_direction.check, "src/machine/cpu/tile.cc", barrier), [])
         self.assertEqual(self.findings(include_direction.check, "src/machine/cuda/ptx.cuh", 'asm("");'), [])
 
     def test_words(self):

@@ -45,13 +45,21 @@ def _angled(layer, header):
     return None
 
 
+def _assembly(path, text, code):
+    lines = text.split("\n")
+    for found in re.finditer(r"\b(asm|__asm__)\b", code):
+        line = _line(code, found.start())
+        if not layers.EMPTY_ASM.search(lines[line - 1]):
+            yield f"{path}:{line}: asm; only cpu/processor.hpp, cuda/ptx.cuh and sm90's wgmma have it"
+
+
 def check_file(root, path):
     place = source.place_of(path)
     layer = layers.layer_of(place)
     text = source.read(root, path)
     code = source.without_text(text)
-    if not layers.ASM.match(path) and (found := re.search(r"\b(asm|__asm__)\b", code)):
-        yield f"{path}:{_line(code, found.start())}: asm; only cpu/processor.hpp, cuda/ptx.cuh and sm90's wgmma have it"
+    if not layers.ASM.match(path):
+        yield from _assembly(path, text, code)
     if layer is None:
         return
     for found in _INCLUDE.finditer(text):

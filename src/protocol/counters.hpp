@@ -26,6 +26,10 @@ struct Counter {
   Word value;
 };
 
+/// A word that other ranks may change: the only kind that a verb takes as a Remote.
+template <class C>
+concept SystemCounter = C::kScope == Scope::kSystem;
+
 // Rows that this rank's counting workers found for one expert (low half) and how many of those
 // workers are done with it (high half). The value that a claim returns holds the worker's first
 // source slot in its low half.

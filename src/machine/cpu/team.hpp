@@ -77,7 +77,7 @@ class Team {
   void publish(C* counter, typename C::Value n) {
     word(counter).fetch_add(n, std::memory_order_release);
   }
-  template <class C>
+  template <SystemCounter C>
   void announce(Remote<C> counter, typename C::Value value) {
     word(counter.raw()).store(value, std::memory_order_release);
   }
@@ -85,7 +85,7 @@ class Team {
   typename C::Value claim(C* counter, typename C::Value n) {
     return word(counter).fetch_add(n, std::memory_order_relaxed);
   }
-  template <class C>
+  template <SystemCounter C>
   void add(Remote<C> counter, typename C::Value n) {
     word(counter.raw()).fetch_add(n, std::memory_order_relaxed);
   }

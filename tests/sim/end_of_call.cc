@@ -1,6 +1,7 @@
 #include "sim/end_of_call.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.hpp"
 #include "sim/rank_memory.hpp"
@@ -19,11 +20,11 @@ bool is_zero(const T* words, std::int64_t count) {
 std::string wrong_words(const Call& call, std::uint64_t first_epoch) {
   const Workspace& w = call.workspace;
   if (!is_zero(call.local(w.workers_arrived), 1)) return "workers_arrived is not zero";
-  if (!is_zero(call.local(w.abort), 1)) return "the abort word is set";
+  if (std::atomic_ref(call.local(w.abort)->value).load() != 0) return "the abort word is set";
   if (!is_zero(call.local(w.fault_claims), 1)) return "a fault was recorded";
   if (call.local(w.gate)->value != first_epoch + 3) return "the gate did not go up by three";
   for (int peer = 0; peer < call.problem.ranks; ++peer) {
-    const std::uint64_t epoch = call.local(w.arrival)[peer].value;
+    const std::uint64_t epoch = std::atomic_ref(call.local(w.arrival)[peer].value).load();
     // A peer may be in its next call already, before that one's second barrier.
     if (epoch < first_epoch + 3 || epoch > first_epoch + 4)
       return sentence(

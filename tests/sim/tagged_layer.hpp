@@ -6,6 +6,7 @@
 #include "protocol/blocks.hpp"
 #include "protocol/call.hpp"
 #include "sim/expectation.hpp"
+#include "sim/random.hpp"
 
 namespace megamoe::sim {
 

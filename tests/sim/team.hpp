@@ -172,8 +172,7 @@ class Team {
     world_.scheduler.touched(counter);
     if (world_.oracle != nullptr) world_.oracle->published(rank(), counter, counter->value);
   }
-  template <class C>
-    requires(C::kScope == Scope::kSystem)
+  template <SystemCounter C>
   void announce(Remote<C> counter, typename C::Value value) {
     turn();
     writes_.release();
@@ -189,8 +188,7 @@ class Team {
     if (world_.oracle != nullptr) world_.oracle->claimed(rank(), counter, counter->value);
     return old;
   }
-  template <class C>
-    requires(C::kScope == Scope::kSystem)
+  template <SystemCounter C>
   void add(Remote<C> counter, typename C::Value n) {
     turn();
     if (world_.oracle != nullptr) world_.oracle->added(counter.raw(), counter.raw()->value + n);

@@ -1,0 +1,12 @@
+#include "machine/cpu/team.hpp"
+#include "protocol/forward.hpp"
+
+// The mistake left out.
+class Incomplete : public megamoe::cpu::Team {
+ public:
+  using Team::Team;
+};
+
+bool run(Incomplete& m, const megamoe::Call& call) {
+  return megamoe::dispatch(m, call);
+}

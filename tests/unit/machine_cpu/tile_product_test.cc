@@ -74,8 +74,7 @@ TEST_P(TileProductTest, SumsHaveTheBitsOfTheScalarSet) {
     for (const int rows : {1, 2, 3, 4, 5, 12, 13, 25, 49}) {
       SCOPED_TRACE(testing::Message() << "seed 7, rows " << rows << ", spread " << spread);
       ProductCase given = case_of(7, 352, rows, spread);
-      // Zeros everywhere, in codes and in tokens, so that decoded zeros meet large tokens, and sums
-      // that cancel: the second half of K repeats the first with the sign turned.
+      // Zeros everywhere, in codes and in tokens, so that decoded zeros meet large tokens.
       for (std::size_t i = 0; i < given.expert.linear2.size(); i += 3)
         given.expert.linear2[i] &= 0xF8;
       for (std::size_t i = 0; i < given.tokens.codes.size(); i += 5)
@@ -86,35 +85,27 @@ TEST_P(TileProductTest, SumsHaveTheBitsOfTheScalarSet) {
   }
 }
 
+// x - x, with the largest tokens on weights of zero, whose scales are as far as can be above the
+// least of their rows: what a set makes of a scaled zero must not show.
 TEST_P(TileProductTest, SumsThatCancelAreExactlyZero) {
   for (const int exponent : {kLeastFoldedExponent, 0, kLargestFoldedExponent}) {
     SCOPED_TRACE(testing::Message() << "seed 8, exponent " << exponent);
     const int byte = 127 + exponent;
     Random random(8);
-    ProductCase given{.expert = random_expert(random, 64, 128, ScaleBytes::between(90, 120)),
-                      .tokens = random_tokens(random, 5, 128, ScaleBytes::between(byte, byte))};
-    for (int row = 0; row < 5; ++row)  // groups 2, 3 are groups 0, 1 with the sign turned
-      for (int i = 0; i < 64; ++i)
-        given.tokens.codes_of(row)[64 + i] =
-            static_cast<std::uint8_t>(given.tokens.codes_of(row)[i] ^ 0x80);
-    for (std::size_t row = 0; row < 64; ++row) {
-      // Zeros in between, each with a scale above the least of its row.
-      for (std::size_t i = 1; i < 32; i += 2)
-        given.expert.linear2[row * 64 + i] = 0x80;
-      std::copy_n(&given.expert.linear2[row * 64], 32, &given.expert.linear2[row * 64 + 32]);
-      std::copy_n(
-          &given.expert.linear2_scale[row * 4], 2, &given.expert.linear2_scale[row * 4 + 2]);
-    }
-    // Only one group and its negative: partial sums return to zero without rounding.
+    ProductCase given{.expert = random_expert(random, 64, 96, ScaleBytes::between(100, 100)),
+                      .tokens = random_tokens(random, 5, 96, ScaleBytes::between(byte, byte))};
+    std::fill(given.tokens.codes.begin(), given.tokens.codes.end(), std::uint8_t{0});
     for (int row = 0; row < 5; ++row) {
-      std::fill_n(given.tokens.codes_of(row) + 32, 32, std::uint8_t{0});
-      std::fill_n(given.tokens.codes_of(row) + 96, 32, std::uint8_t{0});
-      for (int i = 1; i < 32; ++i) {
-        given.tokens.codes_of(row)[i] = static_cast<std::uint8_t>(i == 3 ? 0x7E : 0);
-        given.tokens.codes_of(row)[64 + i] = static_cast<std::uint8_t>(i == 3 ? 0xFE : 0);
-      }
-      given.tokens.codes_of(row)[0] = 0x01;
-      given.tokens.codes_of(row)[64] = 0x81;
+      given.tokens.codes_of(row)[0] = static_cast<std::uint8_t>(0x01 + row);
+      given.tokens.codes_of(row)[64] = static_cast<std::uint8_t>(0x81 + row);
+      given.tokens.codes_of(row)[2] = given.tokens.codes_of(row)[67] = 0x7E;
+    }
+    for (std::size_t row = 0; row < 64; ++row) {
+      std::uint8_t* const codes = &given.expert.linear2[row * 48];
+      codes[1] = row % 2 == 0 ? 0x80 : 0x08;  // elements 2 and 3: zeros of both signs
+      std::copy_n(codes, 16, codes + 32);
+      for (const std::size_t group : {0U, 2U})
+        given.expert.linear2_scale[row * 3 + group] = 100 + kLargestFoldedShift;
     }
     for (const float sum : sums_of(GetParam(), given))
       ASSERT_EQ(sum, 0.0F);

@@ -1,6 +1,7 @@
 // The whole layer of one expert, for every instruction set of this computer, against fp64.
 #include <gtest/gtest.h>
 
+#include "megamoe/error.hpp"
 #include "sets.hpp"
 #include "tile_case.hpp"
 
@@ -60,6 +61,26 @@ TEST_P(TileTest, AgreesWithFp64WithBiasesAndBothActivations) {
       expect_close(expert, random_tokens(random, 17, 256, ScaleBytes::between(113, 119)));
     }
   }
+}
+
+TEST_P(TileTest, RefusesTilesOutsideTheirBounds) {
+  Random random(22);
+  const Expert expert = random_expert(random, 64, 64, ScaleBytes::between(120, 120));
+  const AlignedBytes packed = expert.packed_linear1();
+  const auto scratch = std::make_unique<TileScratch>();
+  const auto refuses = [&](int rows, int first_channel, int channels) {
+    Linear1Tile tile{.weights = {packed.data(), 128, 64}};
+    tile.num_rows = rows;
+    tile.first_channel = first_channel;
+    tile.num_channels = channels;
+    EXPECT_THROW(kernel_.linear1(tile, *scratch), Error)
+        << rows << " rows, channels " << first_channel << " + " << channels;
+  };
+  refuses(0, 0, 64);
+  refuses(kMaxTileRows + 1, 0, 64);
+  refuses(1, 32, 64);
+  refuses(1, 0, 32);
+  refuses(1, 64, 128);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, TileTest, all_sets(), set_label);

@@ -2,10 +2,13 @@
 
 #include <hwy/base.h>
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
+#include "numerics/bfloat16.hpp"
 #include "numerics/exponential.hpp"
+#include "numerics/float4.hpp"
 
 #if HWY_ARCH_X86_64
 #  include <immintrin.h>
@@ -27,58 +30,31 @@ constexpr std::size_t kPrefetchBytes = 4096;
 // Weights are decoded as value * 2^kBias * 2^shift, by adding the shift to the exponent of a value
 // from a table. The addition also makes 2^(shift - 127) of a zero. (One that leaves zeros alone, a
 // saturating one, competes with the dot products for their two ports; this one runs beside them.)
-// It does no harm: see kNoise.
-constexpr int kBias = 50;
-constexpr std::uint16_t biased(std::uint16_t bits) {
-  return static_cast<std::uint16_t>(bits + (kBias << 7));
-}
-
-// The least magnitude of a sum that is not zero, half of it: products are multiples of
-// 2^kLeastProduct. What false zeros add up to over K elements is below 2^kNoise, less than half of
-// the last place of any sum that is not zero: such a sum absorbs it, so that its bits are those of
-// true zeros; and a sum that stays below kLeastSum is zero.
+//
+// These false zeros leave no trace. Products are multiples of 2^kLeastProduct, and so is every sum.
+// All false zeros of a row together stay below 2^kNoise, which is less than half of the last place
+// of any sum but zero: such a sum is rounded to the bits that it has with true zeros. What ends up
+// below the least product is zero, and store_scaled makes it so.
+constexpr int kBias = 48;
 constexpr int kLeastProduct = -9 + kLeastFoldedExponent + kBias - 1;
-constexpr int kLog2LargestK = 17;
+constexpr int kLog2LargestK = std::bit_width(unsigned{kMaxTileWidth}) - 1;
 constexpr int kNoise = 9 + kLargestFoldedExponent + kLargestFoldedShift - 127 + kLog2LargestK;
 constexpr int kLargestSum =
     9 + kLargestFoldedExponent + 3 + kBias + kLargestFoldedShift + kLog2LargestK;
-constexpr float kLeastSum = 1.0F / static_cast<float>(1U << -(kLeastProduct - 1));
-static_assert(kNoise < kLeastProduct - 24 && kLargestSum <= 127 && kLeastProduct > -30);
+static_assert(kNoise < kLeastProduct - 24 && kLargestSum <= 127);
 
 // Each of the 16 values twice, so that bit 4 of an index, which belongs to the next nibble, does
 // not matter.
-alignas(64) constexpr std::uint16_t kValues[32] = {0,
-                                                   biased(0x3F00),
-                                                   biased(0x3F80),
-                                                   biased(0x3FC0),
-                                                   biased(0x4000),
-                                                   biased(0x4040),
-                                                   biased(0x4080),
-                                                   biased(0x40C0),
-                                                   0,
-                                                   biased(0xBF00),
-                                                   biased(0xBF80),
-                                                   biased(0xBFC0),
-                                                   biased(0xC000),
-                                                   biased(0xC040),
-                                                   biased(0xC080),
-                                                   biased(0xC0C0),
-                                                   0,
-                                                   biased(0x3F00),
-                                                   biased(0x3F80),
-                                                   biased(0x3FC0),
-                                                   biased(0x4000),
-                                                   biased(0x4040),
-                                                   biased(0x4080),
-                                                   biased(0x40C0),
-                                                   0,
-                                                   biased(0xBF00),
-                                                   biased(0xBF80),
-                                                   biased(0xBFC0),
-                                                   biased(0xC000),
-                                                   biased(0xC040),
-                                                   biased(0xC080),
-                                                   biased(0xC0C0)};
+constexpr int kTableSize = 32;
+constexpr std::array<std::uint16_t, kTableSize> biased_values() {
+  std::array<std::uint16_t, kTableSize> table{};
+  for (unsigned i = 0; i < kTableSize; ++i) {
+    const Float4E2M1 code{static_cast<std::uint8_t>(i & 15U)};
+    table[i] = to_bfloat16(to_float(code) * power_of_two(kBias)).bits;
+  }
+  return table;
+}
+alignas(64) constexpr auto kValues = biased_values();
 
 // From 32 shifts to those of 16 rows, each for both elements of a pair.
 alignas(64) constexpr std::uint16_t kTwice[2][32] = {
@@ -89,7 +65,7 @@ alignas(64) constexpr std::uint16_t kTwice[2][32] = {
 
 // The decoding of one group: codes of both halves of the panel to bf16, in pairs along K.
 struct Decoder {
-  __m512i values = _mm512_load_si512(kValues);
+  __m512i values = _mm512_load_si512(kValues.data());
   __m512i shifts[2];
 
   HWY_INLINE explicit Decoder(const std::uint8_t* group_shifts) {
@@ -140,7 +116,9 @@ struct Sums {
 
   // In two factors, as their product may be beyond the least fp32. A NaN is no noise.
   HWY_INLINE void store_scaled(const float* scales, float* sums) const {
-    const __m512 unbias = _mm512_set1_ps(power_of_two(-kBias));
+    constexpr float kUnbias = power_of_two(-kBias);
+    constexpr float kLeastSum = power_of_two(kLeastProduct - 1);
+    const __m512 unbias = _mm512_set1_ps(kUnbias);
     const __m512 least = _mm512_set1_ps(kLeastSum);
     const __m512 scale[2] = {_mm512_load_ps(scales), _mm512_load_ps(scales + kHalfPanelRows)};
     for (int row = 0; row < kRows; ++row) {

@@ -51,11 +51,13 @@ void multiply(const TileFunctions& functions,
   }
 }
 
-void check_tile(int num_rows, int first_channel, int num_channels, int step, int rows) {
-  MEGAMOE_CHECK(num_rows >= 1 && num_rows <= kMaxTileRows);
-  MEGAMOE_CHECK(first_channel >= 0 && first_channel % step == 0);
-  MEGAMOE_CHECK(num_channels > 0 && num_channels % step == 0);
-  MEGAMOE_CHECK(first_channel + num_channels <= rows);
+template <class Tile>
+void check_tile(const Tile& tile, int step) {
+  MEGAMOE_CHECK(tile.num_rows >= 1 && tile.num_rows <= kMaxTileRows);
+  MEGAMOE_CHECK(tile.first_channel >= 0 && tile.first_channel % step == 0);
+  MEGAMOE_CHECK(tile.num_channels > 0 && tile.num_channels % step == 0);
+  MEGAMOE_CHECK(tile.first_channel + tile.num_channels <= tile.weights.rows);
+  MEGAMOE_CHECK(tile.weights.k % kGroupSize == 0 && tile.weights.k <= kMaxTileWidth);
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ void TileKernel::store_row(const std::uint8_t* codes,
 
 void TileKernel::linear1(const Linear1Tile& tile, TileScratch& scratch) const {
   const PackedMatrix& weights = tile.weights;
-  check_tile(tile.num_rows, tile.first_channel, tile.num_channels, kLinear1Step, weights.rows);
+  check_tile(tile, kLinear1Step);
   const int intermediate = weights.rows / 2;
   const WideRows wide(tile.input, tile.num_rows, weights.k);
   const int end = (tile.first_channel + tile.num_channels) / kLinear1Step;
@@ -107,7 +109,7 @@ void TileKernel::linear1(const Linear1Tile& tile, TileScratch& scratch) const {
 
 void TileKernel::linear2(const Linear2Tile& tile, TileScratch& scratch) const {
   const PackedMatrix& weights = tile.weights;
-  check_tile(tile.num_rows, tile.first_channel, tile.num_channels, kLinear2Step, weights.rows);
+  check_tile(tile, kLinear2Step);
   const WideRows wide(tile.input, tile.num_rows, weights.k);
   const int first = tile.first_channel / kLinear2Step;
   const int end = first + tile.num_channels / kLinear2Step;

@@ -12,6 +12,7 @@
 namespace megamoe::cpu {
 
 inline constexpr int kMaxTileRows = 192;
+inline constexpr int kMaxTileWidth = 1 << 19;  // of H and of I, for the sums' exactness
 inline constexpr int kLinear1Step =
     64;  // 32 gate and the 32 up rows that match: one group of linear 2
 inline constexpr int kLinear2Step = 32;  // one panel
@@ -77,8 +78,7 @@ class TileKernel {
 
   InstructionSet instruction_set() const { return set_; }
 
-  // Puts a token's `k` E4M3 codes and k / 32 scales into a pool row, of which row_bytes(k) are
-  // written.
+  // Puts a token's `k` E4M3 codes and k / 32 scales into a pool row.
   void store_row(const std::uint8_t* codes,
                  const std::uint8_t* scales,
                  int k,

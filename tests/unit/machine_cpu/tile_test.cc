@@ -69,7 +69,8 @@ TEST_P(TileTest, RefusesTilesOutsideTheirBounds) {
   const AlignedBytes packed = expert.packed_linear1();
   const auto scratch = std::make_unique<TileScratch>();
   const auto refuses = [&](int rows, int first_channel, int channels) {
-    Linear1Tile tile{.weights = {packed.data(), 128, 64}};
+    Linear1Tile tile;
+    tile.weights = {.bytes = packed.data(), .rows = 128, .k = 64};
     tile.num_rows = rows;
     tile.first_channel = first_channel;
     tile.num_channels = channels;

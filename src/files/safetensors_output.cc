@@ -20,6 +20,8 @@
 namespace megamoe {
 namespace {
 
+std::atomic<unsigned> next_serial{0};  // of this process's temporary names
+
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
@@ -128,26 +130,38 @@ SafetensorsOutput SafetensorsOutput::create(const std::string& path,
   return output;
 }
 
+/// A file without a name, if the file system and /proc allow it: whatever ends this process,
+/// nothing of it stays. Else one that has its temporary name from the start.
 void SafetensorsOutput::make_temporary() {
-  static std::atomic<unsigned> serial{0};
   creator_ = ::getpid();
-  const std::filesystem::path target(path_);
-  constexpr int kAttempts = 100;  // leftovers of a killed process that had our id
-  for (int attempt = 0; attempt < kAttempts && descriptor_ < 0; ++attempt) {
-    const std::string name =
-        sentence(".", target.filename().string().substr(0, 200), ".", creator_, ".", serial++);
-    temporary_ = (std::filesystem::path(folder_of(path_)) / name).string();
-    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST) break;
-  }
-  if (descriptor_ < 0) {
-    const int why = errno;
-    temporary_.clear();  // not ours
-    throw Error(ErrorCode::kInvalidArgument,
-                sentence(printable(path_), " can't be written: ", std::strerror(why)));
-  }
+  if (::access("/proc/self/fd", X_OK) == 0)
+    descriptor_ = ::open(folder_of(path_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor_ < 0)
+    take_temporary_name([this](const char* name) {
+      descriptor_ = ::open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return descriptor_ >= 0;
+    });
   struct stat existing {};
   if (::stat(path_.c_str(), &existing) == 0) ::fchmod(descriptor_, existing.st_mode & 0777);
+}
+
+/// Calls `take` with names beside the file until one is free; `take` sets errno when it fails.
+template <class Take>
+void SafetensorsOutput::take_temporary_name(Take take) {
+  constexpr int kAttempts = 100;  // leftovers of a killed process that had our id
+  const std::filesystem::path target(path_);
+  const std::string start = target.filename().string().substr(0, 200);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string name = sentence(".", start, ".", creator_, ".", next_serial++);
+    const std::string candidate = (std::filesystem::path(folder_of(path_)) / name).string();
+    if (take(candidate.c_str())) {
+      temporary_ = candidate;
+      return;
+    }
+    if (errno != EEXIST) break;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              sentence(printable(path_), " can't be written: ", std::strerror(errno)));
 }
 
 /// Takes the disk space now: a mapping over space that is not there would be a bus error later.
@@ -183,10 +197,10 @@ std::span<std::uint8_t> SafetensorsOutput::tensor(const std::string& name) const
 }
 
 void SafetensorsOutput::release(std::span<const std::uint8_t> part) const {
+  if (part.empty()) return;
   const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = static_cast<std::uint64_t>(part.data() - file_.data()) / page * page;
   const std::uint64_t end = static_cast<std::uint64_t>(part.data() - file_.data()) + part.size();
-  if (part.empty()) return;
   ::sync_file_range(descriptor_,
                     static_cast<off_t>(begin),
                     static_cast<off_t>(end - begin),
@@ -197,7 +211,7 @@ void SafetensorsOutput::release(std::span<const std::uint8_t> part) const {
 }
 
 void SafetensorsOutput::commit() {
-  MEGAMOE_CHECK(!temporary_.empty() && ::getpid() == creator_);
+  MEGAMOE_CHECK(descriptor_ >= 0 && !is_committed_ && ::getpid() == creator_);
   const auto refuse = [&](const char* step) {
     throw Error(ErrorCode::kBadFile,
                 sentence(printable(path_),
@@ -210,8 +224,16 @@ void SafetensorsOutput::commit() {
   };
   if (::msync(file_.data(), file_.size(), MS_SYNC) != 0 || ::fsync(descriptor_) != 0)
     refuse("brought to the disk");
+  // A link can't replace a file, a renaming can: so first a temporary name, where there is none
+  // yet.
+  if (temporary_.empty())
+    take_temporary_name([this](const char* name) {
+      const std::string unnamed = "/proc/self/fd/" + std::to_string(descriptor_);
+      return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    });
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) refuse("given its name");
   temporary_.clear();
+  is_committed_ = true;
   sync_folder(path_);
 }
 
@@ -238,6 +260,7 @@ SafetensorsOutput& SafetensorsOutput::operator=(SafetensorsOutput&& other) noexc
   path_ = std::move(other.path_);
   temporary_ = std::exchange(other.temporary_, {});
   descriptor_ = std::exchange(other.descriptor_, -1);
+  is_committed_ = other.is_committed_;
   creator_ = other.creator_;
   file_ = std::exchange(other.file_, {});
   data_offset_ = other.data_offset_;

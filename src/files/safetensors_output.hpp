@@ -52,11 +52,14 @@ class SafetensorsOutput {
  private:
   SafetensorsOutput() = default;
   void make_temporary();
+  template <class Take>
+  void take_temporary_name(Take take);
   void reserve_bytes(std::uint64_t bytes);
   void close() noexcept;
 
   std::string path_;       // after symbolic links
-  std::string temporary_;  // empty once committed
+  std::string temporary_;  // empty while the file has no name, and once it has its own
+  bool is_committed_ = false;
   int descriptor_ = -1;
   pid_t creator_ = 0;
   std::span<std::uint8_t> file_;

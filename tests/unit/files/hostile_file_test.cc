@@ -79,6 +79,9 @@ struct Kind {
   const std::vector<RawTensor>& (*tensors)();
   bool (*reads)(const std::string&);
 };
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.name;
+}
 constexpr Kind kKinds[] = {{"layer", layer_tensors, reads_layer},
                            {"input", input_tensors, reads_input}};
 

@@ -1,10 +1,13 @@
 #include "files/safetensors_output.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "files/output_file.hpp"
 #include "files/safetensors_file.hpp"
@@ -53,10 +56,28 @@ TEST(SafetensorsOutput, WithoutCommitNothingAppearsAndAnExistingFileStays) {
   {
     SafetensorsOutput output = SafetensorsOutput::create(folder.file("y"), kTensors);
     fill(output, "bytes", "abc");
-    EXPECT_EQ(folder.names().size(), 2U);
+    EXPECT_EQ(read_file(folder.file("y")), "before");
   }
   EXPECT_EQ(folder.names(), Names{"y"});
   EXPECT_EQ(read_file(folder.file("y")), "before");
+}
+
+TEST(SafetensorsOutput, AKilledProcessLeavesNothing) {
+  const ScratchFolder folder;
+  const int probe = ::open(folder.path().c_str(), O_TMPFILE | O_RDWR, 0600);
+  if (probe < 0)
+    GTEST_SKIP() << "this file system has no files without names: " << std::strerror(errno);
+  ::close(probe);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const SafetensorsOutput output = SafetensorsOutput::create(folder.file("y"), kTensors);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_TRUE(folder.names().empty());
 }
 
 TEST(SafetensorsOutput, ReplacesAFileAndKeepsItsMode) {

@@ -33,8 +33,13 @@ struct BlockHeader {
   MEGAMOE_DEVICE float routing_weight(int token) const {
     return ptx::load_shared_f32(slot + offsetof(Slot, routing_weight) + token * 4);
   }
-  MEGAMOE_DEVICE int exponent(int token) const {
-    return static_cast<int>(ptx::load_shared_u32(slot + offsetof(Slot, exponent) + token * 4));
+  // Of an even token and the one after it.
+  MEGAMOE_DEVICE float2 routing_weights(int token) const {
+    return ptx::load_shared_f32x2(slot + offsetof(Slot, routing_weight) + token * 4);
+  }
+  MEGAMOE_DEVICE int2 exponents(int token) const {
+    const uint2 words = ptx::load_shared_u32x2(slot + offsetof(Slot, exponent) + token * 4);
+    return make_int2(static_cast<int>(words.x), static_cast<int>(words.y));
   }
   // Of a weight row of the block. A NaN row makes every output NaN.
   MEGAMOE_DEVICE PowerPair base_power(int row) const {

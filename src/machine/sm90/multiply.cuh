@@ -56,15 +56,21 @@ class Multiply {
 
  private:
   static constexpr int kWords = operand_words(kPlan.operands);
-  static constexpr int kPartials = kPromotes ? kSums : 1;
-  using Mma = Wgmma<kPlan.operands, kTokens>;
+  // Sums that the tensor core starts anew share registers: many tokens are taken in two pieces, one after the other.
+  static constexpr int kPieces = kPromotes && kTokens > 128 ? 2 : 1;
+  static constexpr int kPieceTokens = kTokens / kPieces;
+  static constexpr int kPieceSums = kPieceTokens / 2;
+  static constexpr int kPartials = kPromotes ? kPieceSums : 1;
+  using Mma = Wgmma<kPlan.operands, kPieceTokens>;
 
-  // One step's wgmmas as one group: into `partial` from zero, or on top of `sum`.
+  // One step's wgmmas for one piece, as one group: into `partial` from zero, or on top of `sum`.
   static MEGAMOE_DEVICE void issue(std::uint32_t stage,
+                                   int piece,
                                    const std::uint32_t* operand,
                                    float* partial,
                                    float* sum) {
-    const std::uint64_t tokens = tile_descriptor(stage);
+    const std::uint64_t tokens =
+        tile_descriptor(stage + piece * kPieceTokens * static_cast<int>(kSwizzleBytes));
     wgmma_fence();
     if constexpr (kPromotes) {
       Mma::start(partial, operand, tokens);
@@ -81,22 +87,33 @@ class Multiply {
     wgmma_commit();
   }
 
-  // A finished partial sum joins the fp32 one.
-  MEGAMOE_DEVICE void promote(std::uint32_t stage, float* partial, float* sum) const {
+  // Waits for the piece in flight, whose sums join the fp32 ones.
+  MEGAMOE_DEVICE void finish(std::uint32_t stage, int piece, float* partial, float* sum) const {
+    wgmma_wait<0>();
+    if constexpr (kPromotes) {
+      promote(stage + scales_ + piece * kPieceTokens * 4, partial, sum + piece * kPieceSums);
+    } else {
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kSums; ++i)
+        ptx::pin(sum[i]);
+    }
+  }
+
+  static MEGAMOE_DEVICE void promote(std::uint32_t scales, float* partial, float* sum) {
     MEGAMOE_UNROLL
-    for (int i = 0; i < kSums; ++i)
+    for (int i = 0; i < kPieceSums; ++i)
       ptx::pin(partial[i]);
     if constexpr (!kScales) {
       MEGAMOE_UNROLL
-      for (int i = 0; i < kSums; ++i)
+      for (int i = 0; i < kPieceSums; ++i)
         sum[i] += partial[i];
-    } else if constexpr (kTokens % 16 != 0) {
-      const float2 scale = ptx::load_shared_f32x2(stage + scales_);
+    } else if constexpr (kPieceTokens % 16 != 0) {
+      const float2 scale = ptx::load_shared_f32x2(scales);
       promote_eight(scale.x, scale.y, partial, sum);
     } else {
       MEGAMOE_UNROLL
-      for (int i = 0; i < kTokens / 16; ++i) {
-        const float4 scale = ptx::load_shared_f32x4(stage + scales_ + i * 64);
+      for (int i = 0; i < kPieceTokens / 16; ++i) {
+        const float4 scale = ptx::load_shared_f32x4(scales + i * 64);
         promote_eight(scale.x, scale.y, partial + 8 * i, sum + 8 * i);
         promote_eight(scale.z, scale.w, partial + 8 * i + 4, sum + 8 * i + 4);
       }
@@ -115,100 +132,56 @@ class Multiply {
 
   // Many tokens: the other warpgroup multiplies while this one decodes and promotes.
   MEGAMOE_DEVICE void run_in_turn(int steps, float (&sum)[kSums]) {
-    float partial[kPartials];
     std::uint32_t operand[kWords];
     std::uint32_t stage = tiles_.wait();
     PackedWeights packed = weights_.fetch(stage);
     MEGAMOE_NO_UNROLL
     for (int left = steps; left > 0; --left) {
       decode<kPlan.operands>(packed, operand);
-      issue(stage, operand, partial, sum);
-      const std::uint32_t done = stage;
-      if (left > 1) {
-        stage = tiles_.wait();
-        packed = weights_.fetch(stage);
-      }
-      wgmma_wait<0>();
-      finish(done, partial, sum);
-    }
-  }
-
-  MEGAMOE_DEVICE void finish(std::uint32_t stage, float* partial, float* sum) const {
-    if constexpr (kPromotes) {
-      promote(stage, partial, sum);
-    } else {
+      const std::uint32_t current = stage;
       MEGAMOE_UNROLL
-      for (int i = 0; i < kSums; ++i)
-        ptx::pin(sum[i]);
+      for (int piece = 0; piece < kPieces; ++piece) {
+        float partial[kPartials];
+        issue(current, piece, operand, partial, sum);
+        if (piece == 0 && left > 1) {
+          stage = tiles_.wait();
+          packed = weights_.fetch(stage);
+        }
+        finish(current, piece, partial, sum);
+      }
+      release(current);
     }
-    release(stage);
   }
 
   // Few tokens: memory is the limit, if nothing else waits. While a step multiplies, the next one's weights are
-  // fetched and decoded into the other operand; the step before is promoted last.
+  // fetched and decoded into the other operand.
   MEGAMOE_DEVICE void run_ahead(int steps, float (&sum)[kSums]) {
     std::uint32_t operand[2][kWords];
     std::uint32_t stage = tiles_.wait();
     decode<kPlan.operands>(weights_.fetch(stage), operand[0]);
-    int left = steps;
     MEGAMOE_NO_UNROLL
-    for (; left >= kUnrolled; left -= kUnrolled)
-      steps_ahead(left > kUnrolled, stage, operand, sum);
-    MEGAMOE_NO_UNROLL
-    for (; left > 0; --left)
-      last_step(left > 1, stage, operand[0], sum);
+    for (int left = steps; left > 0; left -= 2) {
+      step_ahead(left > 1, stage, operand[0], operand[1], sum);
+      if (left > 1) step_ahead(left > 2, stage, operand[1], operand[0], sum);
+    }
   }
 
-  // One of the up to three steps that no unrolled run takes; nothing overlaps, since a second operand that
-  // is then moved to the first would be merged with it, and wgmma serialised.
-  MEGAMOE_DEVICE void last_step(bool goes_on,
-                                std::uint32_t& stage,
-                                std::uint32_t* operand,
-                                float* sum) {
+  // Multiplies `stage`, decoded in `operand`, and leaves the one after it in `next`, if there is one.
+  MEGAMOE_DEVICE void step_ahead(bool goes_on,
+                                 std::uint32_t& stage,
+                                 const std::uint32_t* operand,
+                                 std::uint32_t* next,
+                                 float (&sum)[kSums]) {
     float partial[kPartials];
-    issue(stage, operand, partial, sum);
-    const std::uint32_t done = stage;
-    if (goes_on) stage = tiles_.wait();
-    const PackedWeights packed = weights_.fetch(stage);
-    wgmma_wait<0>();
-    finish(done, partial, sum);
-    decode<kPlan.operands>(packed, operand);
-  }
-
-  // `operand[0]` holds `stage` decoded when this begins, and the stage after the last when it ends, if any.
-  // An even number of steps, so that this is the same register set.
-  MEGAMOE_DEVICE void steps_ahead(bool goes_on,
-                                  std::uint32_t& stage,
-                                  std::uint32_t (&operand)[2][kWords],
-                                  float (&sum)[kSums]) {
-    float partial[kInFlight][kPartials];
-    std::uint32_t before = stage;
-    MEGAMOE_UNROLL
-    for (int j = 0; j < kUnrolled; ++j) {
-      issue(stage, operand[j % 2], partial[j % kInFlight], sum);
-      const std::uint32_t current = stage;
-      if (j + 1 < kUnrolled || goes_on) stage = tiles_.wait();
-      const PackedWeights packed = weights_.fetch(stage);
-      decode<kPlan.operands>(packed, operand[(j + 1) % 2]);
-      if constexpr (kInFlight == 1) {
-        wgmma_wait<0>();
-        finish(current, partial[0], sum);
-      } else if (j > 0) {
-        wgmma_wait<1>();
-        if constexpr (kPromotes) promote(before, partial[(j - 1) % 2], sum);
-        release(before);
-      }
-      before = current;
+    issue(stage, 0, operand, partial, sum);
+    const std::uint32_t current = stage;
+    if (goes_on) {
+      stage = tiles_.wait();
+      decode<kPlan.operands>(weights_.fetch(stage), next);
     }
-    if constexpr (kInFlight == 2) {
-      wgmma_wait<0>();
-      finish(before, partial[(kUnrolled - 1) % 2], sum);
-    }
+    finish(current, 0, partial, sum);
+    release(current);
   }
-
-  // Steps whose wgmmas may be in flight together: two while their partial sums fit the registers.
-  static constexpr int kInFlight = kTokens <= 16 ? 2 : 1;
-  static constexpr int kUnrolled = 2;  // more need more registers than a warp has
 
   TileConsumer<kPlan>& tiles_;
   SlabPlace<kPlan> weights_;

@@ -12,16 +12,14 @@ inline constexpr std::array kBlockSizes = {8, 16, 32, 64, 96, 128, 192};
 // The largest problem that every kernel has shared memory for: pulled rows and expert counts.
 inline constexpr Problem kWidestProblem = {.experts = kMaxExperts, .hidden = 8192};
 
-// Four warpgroups of 64 rows up to 64 tokens, where memory is the limit; two above, where the sums need the
+// Four warpgroups of 64 rows up to 32 tokens, where memory is the limit; two above, where the sums need the
 // registers.
 constexpr Plan without_stages(Operands operands, int block_m) {
   return {.operands = operands,
           .block_m = block_m,
-          .math_warpgroups = block_m <= 64 ? 4 : 2,
+          .math_warpgroups = block_m <= 32 ? 4 : 2,
           .stages = 2,
-          .registers = block_m <= 64    ? RegisterBudget{96, 96}
-                       : block_m <= 128 ? RegisterBudget{72, 216}
-                                        : RegisterBudget{40, 232}};
+          .registers = block_m <= 32 ? RegisterBudget{96, 96} : RegisterBudget{120, 192}};
 }
 
 // As many stages as fit beside the rest of the storage and the widest tail.

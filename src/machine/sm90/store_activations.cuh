@@ -77,7 +77,6 @@ class ActivationStore {
     auto* scales = reinterpret_cast<float*>(call.local(w.linear2_scales) +
                                             first * w.format.linear2_scale_bytes) +
                    std::int64_t{n} * kTokens;
-    MEGAMOE_NO_UNROLL
     for (int i = work_.place.thread; i < rows * kChunks; i += kWarpgroupThreads) {
       const int token = i / kChunks;
       const int chunk = i % kChunks;
@@ -121,6 +120,10 @@ class ActivationStore {
             bias[gate_up_row(row + 8, problem.intermediate)]};
   }
 
+  // Tokens are taken a few at a time: what is loaded, computed, exchanged and stored for them overlaps, which it would
+  // not do token by token, since shared-memory accesses keep their order.
+  static constexpr int kBatch = kTokens / 4 < 8 ? kTokens / 4 : 8;
+
   MEGAMOE_DEVICE void activate(int slab, float (&sum)[kTokens / 2]) {
     const int row = work_.upper_row(slab);
     const PowerPair gate_power = work_.header.base_power(row);
@@ -128,17 +131,27 @@ class ActivationStore {
     const Biases bias = biases(slab);
     const ActivationForm form(work_.here.args.call.problem.activation);
     MEGAMOE_UNROLL
-    for (int t = 0; t < kTokens / 4; ++t) {
-      const int token = work_.token_of(t);
-      const int at = t / 2 * 4 + t % 2;
-      const PowerPair power(work_.header.exponent(token));
-      const float gate = scaled(sum[at], gate_power, power) + bias.gate;
-      const float up = scaled(sum[at + 2], up_power, power) + bias.up;
-      const std::uint32_t rounded = ptx::to_bfloat16x2(gate, up);
-      sum[t] = form(__uint_as_float(rounded << 16),
-                    __uint_as_float(rounded & 0xFFFF0000U),
-                    work_.header.routing_weight(token));
-      note_largest(token, sum[t]);
+    for (int first = 0; first < kTokens / 4; first += kBatch) {
+      int2 exponents[kBatch / 2];
+      float2 weights[kBatch / 2];
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kBatch / 2; ++i) {
+        exponents[i] = work_.header.exponents(work_.token_of(first + 2 * i));
+        weights[i] = work_.header.routing_weights(work_.token_of(first + 2 * i));
+      }
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        const int t = first + i;
+        const int at = t / 2 * 4 + t % 2;
+        const PowerPair power(i % 2 == 0 ? exponents[i / 2].x : exponents[i / 2].y);
+        const float gate = scaled(sum[at], gate_power, power) + bias.gate;
+        const float up = scaled(sum[at + 2], up_power, power) + bias.up;
+        const std::uint32_t rounded = ptx::to_bfloat16x2(gate, up);
+        sum[t] = form(__uint_as_float(rounded << 16),
+                      __uint_as_float(rounded & 0xFFFF0000U),
+                      i % 2 == 0 ? weights[i / 2].x : weights[i / 2].y);
+      }
+      note_largest(first, sum);
     }
   }
 
@@ -146,35 +159,53 @@ class ActivationStore {
     return sum * row.first * token.first * row.second * token.second;
   }
 
-  // The largest of the warp's eight columns of a token: lanes with the same lane % 4.
-  MEGAMOE_DEVICE void note_largest(int token, float value) {
-    std::uint32_t bits = __float_as_uint(value) & 0x7FFFFFFFU;
+  // The largest of the warp's eight columns of each token of a batch: lanes with the same lane % 4.
+  MEGAMOE_DEVICE void note_largest(int first, const float (&activations)[kTokens / 2]) {
+    std::uint32_t bits[kBatch];
     MEGAMOE_UNROLL
-    for (int apart = 4; apart < kWarpThreads; apart *= 2)
-      bits = max(bits, __shfl_xor_sync(0xFFFFFFFFU, bits, apart));
-    if (work_.place.lane() < 4)
-      ptx::store_shared_u32(largest_address(token) + work_.place.warp() * 4, bits);
+    for (int i = 0; i < kBatch; ++i)
+      bits[i] = __float_as_uint(activations[first + i]) & 0x7FFFFFFFU;
+    MEGAMOE_UNROLL
+    for (int apart = 4; apart < kWarpThreads; apart *= 2) {
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kBatch; ++i)
+        bits[i] = max(bits[i], __shfl_xor_sync(0xFFFFFFFFU, bits[i], apart));
+    }
+    if (work_.place.lane() >= 4) return;
+    MEGAMOE_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      ptx::store_shared_u32(
+          largest_address(work_.token_of(first + i)) + work_.place.warp() * 4, bits[i]);
   }
 
   MEGAMOE_DEVICE void quantise(int slab, const float (&activations)[kTokens / 2]) {
-    const int column = slab * kGroup + work_.place.warp() * 8 + work_.place.lane() / 4;
     MEGAMOE_UNROLL
-    for (int t = 0; t < kTokens / 4; ++t) {
-      const int token = work_.token_of(t);
-      const uint4 of_warps = ptx::load_shared_u32x4(largest_address(token));
-      const std::uint32_t largest =
-          max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
-      const Ue8m0 scale = activation_scale(largest);
-      const bool is_finite = !is_nan(scale);
-      const std::uint32_t code =
-          is_finite ? ptx::to_float8x2(activations[t] * reciprocal(scale), 0.0F) & 0xFFU : kNanCode;
-      ptx::store_shared_u8(code_address(token, column), code);
-      if (work_.place.warp() == 0 && work_.place.lane() < 4)
-        ptx::store_shared_u8(exponent_address(token, slab),
-                             is_finite && largest != 0
-                                 ? static_cast<std::uint32_t>(scale.bits - Ue8m0::kBias)
-                                 : kNothingAskedByte);
+    for (int first = 0; first < kTokens / 4; first += kBatch) {
+      std::uint32_t largest[kBatch];
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        const uint4 of_warps = ptx::load_shared_u32x4(largest_address(work_.token_of(first + i)));
+        largest[i] = max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
+      }
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kBatch; ++i)
+        store_code(slab, first + i, activations[first + i], largest[i]);
     }
+  }
+
+  MEGAMOE_DEVICE void store_code(int slab, int t, float activation, std::uint32_t largest) {
+    const int column = slab * kGroup + work_.place.warp() * 8 + work_.place.lane() / 4;
+    const int token = work_.token_of(t);
+    const Ue8m0 scale = activation_scale(largest);
+    const bool is_finite = !is_nan(scale);
+    const std::uint32_t code =
+        is_finite ? ptx::to_float8x2(activation * reciprocal(scale), 0.0F) & 0xFFU : kNanCode;
+    ptx::store_shared_u8(code_address(token, column), code);
+    if (work_.place.warp() != 0 || work_.place.lane() >= 4) return;
+    ptx::store_shared_u8(exponent_address(token, slab),
+                         is_finite && largest != 0
+                             ? static_cast<std::uint32_t>(scale.bits - Ue8m0::kBias)
+                             : kNothingAskedByte);
   }
 
   static MEGAMOE_DEVICE int exponent_of(std::uint32_t exponents, int group) {

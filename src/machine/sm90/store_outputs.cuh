@@ -91,11 +91,13 @@ class OutputStore {
     const Call& call = work_.here.args.call;
     const int channel = (work_.block.n() * kBlockSlabs + slab) * kSlabRows;
     const int rows = work_.block.rows() - first;
-    for (int i = work_.place.thread; i < Staging::kTokens * kChunks; i += kWarpgroupThreads) {
+    MEGAMOE_UNROLL
+    for (int at = 0; at < Staging::kTokens * kChunks; at += kWarpgroupThreads) {
+      const int i = at + work_.place.thread;
       const int token = i / kChunks;
       const int chunk = i % kChunks;
       const int to = channel + chunk * kValues;
-      if (token >= rows || to >= call.problem.hidden) continue;
+      if (token >= rows || token >= Staging::kTokens || to >= call.problem.hidden) continue;
       const Remote<Bfloat16> row = combine_row(call, work_.header.source(first + token));
       *reinterpret_cast<uint4*>(row.at(static_cast<std::uint64_t>(to)).raw()) =
           ptx::load_shared_u32x4(chunk_address(token, chunk));

@@ -39,7 +39,35 @@ constexpr std::uint32_t valid_slots(const std::int64_t* ids, const Problem& prob
   return mask;
 }
 
-/// Step 9 for one team: every combiners-th token of this rank, after barrier 2.
+/// Into how many parts the teams cut a token's channels: more than one only while there are more
+/// teams than tokens, and never narrower than a team.
+constexpr int parts_of_token(int tokens, int teams, int team_widths) {
+  const int wanted = tokens == 0 ? 1 : teams / tokens;
+  const int most = wanted < team_widths ? wanted : team_widths;
+  return most < 1 ? 1 : most;
+}
+static_assert(parts_of_token(8, 132, 28) == 16 && parts_of_token(1, 132, 28) == 28);
+static_assert(parts_of_token(200, 132, 28) == 1 && parts_of_token(0, 132, 28) == 1);
+
+/// The sum of one pack over a token's valid slots. A few slots are read before the first is added,
+/// so that their latencies overlap; the order of the additions is that of k.
+template <class At>
+MEGAMOE_PROTOCOL Bfloat16x8 slot_sum(std::uint32_t valid, int topk, At slot_at) {
+  constexpr int kAtOnce = 4;
+  SlotSum sum;
+  for (int first = 0; first < topk; first += kAtOnce) {
+    Bfloat16x8 slots[kAtOnce] = {};
+    MEGAMOE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i)
+      if (((valid >> (first + i)) & 1U) != 0) slots[i] = slot_at(first + i);
+    MEGAMOE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i)
+      if (((valid >> (first + i)) & 1U) != 0) sum.add(slots[i]);
+  }
+  return sum.rounded();
+}
+
+/// Step 9 for one team, after barrier 2: its share of this rank's tokens.
 template <Machine M>
 MEGAMOE_PROTOCOL void combine(M& m, const Call& call) {
   const Problem& p = call.problem;
@@ -48,17 +76,17 @@ MEGAMOE_PROTOCOL void combine(M& m, const Call& call) {
   auto* output = reinterpret_cast<Bfloat16x8*>(call.output);
   const std::int64_t slot_stride = std::int64_t{p.capacity} * packs;
   const int tokens = live_tokens(call);
-  for (int token = m.team() * m.num_workers() + m.worker(); token < tokens;
-       token += m.num_workers() * m.num_teams()) {
+  const int teams = m.num_workers() * m.num_teams();
+  const int parts = parts_of_token(tokens, teams, ceil_div(packs, int{M::kLanes}));
+  for (int unit = m.team() * m.num_workers() + m.worker(); unit < tokens * parts; unit += teams) {
+    const int token = unit / parts;
+    const int part = unit % parts;
     const std::int64_t* ids = call.local(call.workspace.topk_ids) + std::int64_t{token} * p.topk;
     const std::uint32_t valid = valid_slots(ids, p);
     const std::int64_t row = std::int64_t{token} * packs;
-    for (int pack = m.lane(); pack < packs; pack += M::kLanes) {
-      SlotSum sum;
-      for (int k = 0; k < p.topk; ++k)
-        if (((valid >> k) & 1U) != 0) sum.add(slots[k * slot_stride + row + pack]);
-      output[row + pack] = sum.rounded();
-    }
+    for (int pack = part * M::kLanes + m.lane(); pack < packs; pack += parts * M::kLanes)
+      output[row + pack] = slot_sum(
+          valid, p.topk, [&](int k) { return slots[k * slot_stride + row + pack]; });
   }
 }
 

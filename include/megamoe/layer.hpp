@@ -69,10 +69,6 @@ class Layer {
   std::unique_ptr<RankLayer> rank_layer_;
 };
 
-/// The plan that a layer with these options begins with on this computer. Throws
-/// Error(kInvalidArgument) for what no layer can be made of.
-Plan plan_of(const Problem& problem, const LayerOptions& options = {});
-
 /// Quantises `rows` rows of `width` bf16 values (a multiple of 32) to E4M3 codes [rows][width] and
 /// UE8M0 scales [rows][width / 32], one scale per 32.
 void quantize_rows(const std::uint16_t* values,

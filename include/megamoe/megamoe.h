@@ -176,22 +176,16 @@ megamoe_status megamoe_layer_reset(megamoe_layer* layer);
 
 /* ---- plans ---- */
 
-typedef enum megamoe_plan_format {
-  MEGAMOE_PLAN_TEXT = 0,
-  MEGAMOE_PLAN_JSON = 1
-} megamoe_plan_format;
+enum { MEGAMOE_PLAN_TEXT = 0, MEGAMOE_PLAN_JSON = 1 };
 
 /* Writes the plan of such a layer, or of a layer's last call, with its reasons. *bytes: in, the
  * room at `text`; out, what the whole takes, its final zero included. Less room than that is no
  * error: what fits is written. */
 megamoe_status megamoe_plan(const megamoe_problem* problem,
-                            megamoe_plan_format format,
+                            int32_t format,
                             char* text,
                             size_t* bytes);
-megamoe_status megamoe_layer_plan(megamoe_layer* layer,
-                                  megamoe_plan_format format,
-                                  char* text,
-                                  size_t* bytes);
+megamoe_status megamoe_layer_plan(megamoe_layer* layer, int32_t format, char* text, size_t* bytes);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include "megamoe/layer.hpp"
 #include "megamoe/layer_options.hpp"
 #include "megamoe/plan.hpp"
+#include "megamoe/planning.hpp"
 #include "megamoe/problem.hpp"
 #include "megamoe/version.hpp"
 #include "megamoe/weights.hpp"

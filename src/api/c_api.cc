@@ -59,12 +59,12 @@ Pointer required(Pointer pointer, const char* name) {
   return pointer;
 }
 
-void write_plan(const Plan& plan, megamoe_plan_format format, char* text, std::size_t* bytes) {
+void write_plan(const Plan& plan, int32_t format, char* text, std::size_t* bytes) {
   required(bytes, "bytes");
   require(format == MEGAMOE_PLAN_TEXT || format == MEGAMOE_PLAN_JSON,
           ErrorCode::kInvalidArgument,
           "format is ",
-          static_cast<int>(format),
+          format,
           "; there are MEGAMOE_PLAN_TEXT (0) and MEGAMOE_PLAN_JSON (1)");
   const std::string whole = format == MEGAMOE_PLAN_TEXT ? explain(plan) : to_json(plan).dump(2);
   const std::size_t room = text == nullptr ? 0 : *bytes;
@@ -219,16 +219,13 @@ megamoe_status megamoe_layer_reset(megamoe_layer* layer) {
 }
 
 megamoe_status megamoe_plan(const megamoe_problem* problem,
-                            megamoe_plan_format format,
+                            int32_t format,
                             char* text,
                             size_t* bytes) {
-  return guarded([&] { write_plan(plan_of(problem_of(problem)), format, text, bytes); });
+  return guarded([&] { write_plan(plan_layer(problem_of(problem), {}), format, text, bytes); });
 }
 
-megamoe_status megamoe_layer_plan(megamoe_layer* layer,
-                                  megamoe_plan_format format,
-                                  char* text,
-                                  size_t* bytes) {
+megamoe_status megamoe_layer_plan(megamoe_layer* layer, int32_t format, char* text, size_t* bytes) {
   return guarded([&] { write_plan(layers().find(layer)->plan(), format, text, bytes); });
 }
 

@@ -93,12 +93,9 @@ std::uint64_t Layer::weight_bytes() const {
 }
 
 std::uint64_t Layer::symmetric_bytes(const Problem& problem, const LayerOptions& options) {
-  return plan_of(problem, options).symmetric_bytes;
-}
-
-Plan plan_of(const Problem& problem, const LayerOptions& options) {
   validate(problem);
-  return choose_plan(problem, limits_of_machine(options, problem.ranks), plan_request(options));
+  return choose_plan(problem, limits_of_machine(options, problem.ranks), plan_request(options))
+      .symmetric_bytes;
 }
 
 void quantize_rows(const std::uint16_t* values,

@@ -3,6 +3,7 @@
 #include "plan/choose.hpp"
 #include "plan/limits.hpp"
 #include "runtime/cpu_machine.hpp"
+#include "runtime/station.hpp"
 
 namespace megamoe {
 namespace {
@@ -29,9 +30,8 @@ Limits limits_of(const PlannedMachine& machine, const Problem& problem) {
 Plan plan_layer(const Problem& problem,
                 const PlannedMachine& machine,
                 const LayerOptions& options) {
-  PlanRequest request{.pool_rows = options.pool_rows, .byte_budget = options.memory_budget};
-  if (options.expected_tokens > 0) request.expected_tokens = options.expected_tokens;
-  return choose_plan(problem, limits_of(machine, problem), request);
+  validate(problem);
+  return choose_plan(problem, limits_of(machine, problem), plan_request(options));
 }
 
 }  // namespace megamoe

@@ -25,6 +25,8 @@ struct LaunchResult {
   /// The outcome to report: of a rank that was killed, else of one that failed by itself, else of
   /// one that failed because of another. Only when not is_good().
   const RankOutcome& cause() const;
+  /// The sentences of all ranks that are not good, the cause's first, each once; a line each.
+  std::string explain() const;
 };
 
 /// What one rank does. What it returns goes to the caller of launch_*; what it throws becomes the

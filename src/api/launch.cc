@@ -1,6 +1,7 @@
 #include "megamoe/launch.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.hpp"
@@ -50,6 +51,19 @@ const RankOutcome& LaunchResult::cause() const {
   MEGAMOE_CHECK(!is_good());
   return *std::min_element(
       ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return depth(a) < depth(b); });
+}
+
+std::string LaunchResult::explain() const {
+  std::vector<const RankOutcome*> bad;
+  for (const RankOutcome& rank : ranks)
+    if (!rank.is_good) bad.push_back(&rank);
+  std::stable_sort(
+      bad.begin(), bad.end(), [](const auto* a, const auto* b) { return depth(*a) < depth(*b); });
+  std::string lines;
+  std::set<std::string> said;
+  for (const RankOutcome* rank : bad)
+    if (said.insert(rank->sentence).second) lines += (lines.empty() ? "" : "\n") + rank->sentence;
+  return lines;
 }
 
 LaunchResult launch_processes(int ranks, const RankBody& body) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+
+#include "megamoe/layer_options.hpp"
 
 namespace megamoe {
 
@@ -11,7 +14,8 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
 
   explicit Deadline(std::uint64_t timeout_ms)
-      : is_bounded_(timeout_ms != 0), end_(Clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+      : is_bounded_(timeout_ms != 0),
+        end_(Clock::now() + std::chrono::milliseconds(std::min(timeout_ms, kMaxTimeoutMs))) {}
 
   bool is_bounded() const { return is_bounded_; }
   Clock::time_point end() const { return end_; }

@@ -1,6 +1,7 @@
 #include "runtime/station.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -71,6 +72,13 @@ std::string Station::configure(const Problem& problem) {
           problem.ranks,
           "; the group has ",
           link_->ranks());
+  require(options_.timeout_ms <= kMaxTimeoutMs,
+          ErrorCode::kInvalidArgument,
+          "timeout_ms is ",
+          options_.timeout_ms,
+          "; it must be at most ",
+          kMaxTimeoutMs,
+          ", or 0 for no bound");
   machine_ = make_machine(options_, problem.ranks);
   machine_name_ = machine_->name();
   plan_ = choose_plan(problem, machine_->limits(), plan_request(options_));
@@ -101,6 +109,14 @@ void Station::require_usable() {
   const Abort abort = Abort::of(observe_word(local(workspace_.abort)));
   if (abort.reason != AbortReason::kNone)
     fail(sentence("rank ", rank(), ": before this call, ", abort_sentence(abort)));
+}
+
+void Station::begin_call() {
+  failure_ = "an exception cut it short";
+  if (!options_.poison) return;
+  // What peers write only after this rank has entered barrier 1.
+  const std::uint64_t from = workspace_.combine.offset;
+  std::memset(memory_->peers().base[rank()] + from, kPoison, workspace_.bytes - from);
 }
 
 void Station::fail(const std::string& why) {

@@ -59,7 +59,7 @@ class Station {
   /// Throws Error(kRunFailed) unless a call may begin.
   void require_usable();
   /// Around the machine's part of a call: one that throws in between counts as abandoned.
-  void begin_call() { failure_ = "an exception cut it short"; }
+  void begin_call();
   void end_call() { failure_.clear(); }
   /// Notes why a call was abandoned, and throws Error(kRunFailed) with the sentence.
   [[noreturn]] void fail_by_fault_record();

@@ -35,6 +35,23 @@ TEST(Launch, TheCauseIsTheRankThatFailedByItself) {
   }
 }
 
+TEST(Launch, ExplainsTheCauseFirstAndNothingTwice) {
+  LaunchResult result;
+  result.ranks.resize(5);
+  const auto fail = [&](std::size_t rank, ErrorCode code, const char* sentence) {
+    result.ranks[rank].code = code;
+    result.ranks[rank].sentence = sentence;
+  };
+  fail(0, ErrorCode::kRunFailed, "rank 0 left: rank 3 died");
+  fail(1, ErrorCode::kBadFile, "no such file");
+  fail(2, ErrorCode::kBadFile, "no such file");
+  fail(3, ErrorCode::kRunFailed, "rank 3 was killed");
+  result.ranks[3].signal = 9;
+  result.ranks[4].is_good = true;
+  EXPECT_EQ(result.explain(), "rank 3 was killed\nno such file\nrank 0 left: rank 3 died");
+  EXPECT_EQ(&result.cause(), &result.ranks[3]);
+}
+
 TEST(Launch, AChildThatExitsBehindOurBackIsNamed) {
   const auto result = launch_processes(2, [](Group group) -> std::string {
     if (group.rank() == 1) _exit(5);

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -53,6 +55,14 @@ Address address_of(const std::string& name) {
 
 const sockaddr* generic(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address.name);
+}
+
+/// -1 for what is none.
+int number_in(const std::string& text) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end ? value : -1;
 }
 
 FileHandle new_socket() {
@@ -129,8 +139,8 @@ class Reception {
         hello.kind != FrameKind::kHello)
       return sentence("a process that is no rank of ours came to the rendezvous \"", name_, "\"");
     const auto parts = split_texts(hello.body);
-    const int rank = parts.size() == 2 ? std::stoi(parts[0]) : -1;
-    const int ranks = parts.size() == 2 ? std::stoi(parts[1]) : -1;
+    const int rank = parts.size() == 2 ? number_in(parts[0]) : -1;
+    const int ranks = parts.size() == 2 ? number_in(parts[1]) : -1;
     std::string problem;
     if (ranks != ranks_)
       problem = sentence("ranks 0 and ",
@@ -213,7 +223,7 @@ std::vector<FrameSocket> take_seat(int rank,
   if (!is_seated && transfer == Transfer::kDone) {
     const auto parts = split_texts(answer.body);
     MEGAMOE_CHECK(parts.size() == 2);
-    throw Error(static_cast<ErrorCode>(std::stoi(parts[0])), parts[1]);
+    throw Error(static_cast<ErrorCode>(number_in(parts[0])), parts[1]);
   }
   require(is_seated,
           ErrorCode::kRunFailed,

@@ -17,7 +17,6 @@ std::shared_ptr<Segment> own_segment(Link& link, const SymmetricMemory::Request&
 }
 
 void prepare(const Segment& segment, const SymmetricMemory::Request& request) {
-  constexpr int kPoison = 0xFF;  // NaN in every format of ours
   if (!request.adopted.bases.empty()) std::memset(segment.base(), 0, request.zeroed_bytes);
   if (request.poison)
     std::memset(

@@ -11,6 +11,8 @@
 
 namespace megamoe {
 
+inline constexpr int kPoison = 0xFF;  ///< every byte of it: NaN in each of our formats
+
 /// The symmetric memory of a layer: every rank's segment, as mapped here. Move-only.
 class SymmetricMemory {
  public:

@@ -56,7 +56,7 @@ class Layer {
 
   const Problem& problem() const;
   const Plan& plan() const;               ///< of the last call; before the first: of the layer
-  const std::string& machine() const;     ///< what runs it, such as "cpu/avx512_bf16"
+  const std::string& machine() const;     ///< what runs it, such as "cpu/avx512-bf16"
   int workers() const;                    ///< of this rank
   std::uint64_t symmetric_bytes() const;  ///< of this rank
   std::uint64_t weight_bytes() const;     ///< of this rank's packed weights

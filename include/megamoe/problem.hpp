@@ -19,8 +19,8 @@ enum class ActivationKind : std::uint8_t {
 
 /// The activation and its parameters; part of the layer, the same on all ranks.
 ///   kSwiglu     gate <- min(gate, clamp), up <- clamp(up, -clamp, clamp) before use; infinity: no
-///   clamp. kSwigluOai  the same with `limit`; `alpha` scales the sigmoid's argument; `clamp` is
-///   not used.
+///               clamp
+///   kSwigluOai  the same with `limit`; `alpha` scales the sigmoid's argument; `clamp` is not used
 /// A NaN passes through every clamp.
 struct Activation {
   ActivationKind kind = ActivationKind::kSwiglu;

@@ -33,9 +33,11 @@ concept SystemCounter = C::kScope == Scope::kSystem;
 // Rows that this rank's counting workers found for one expert (low half) and how many of those
 // workers are done with it (high half). The value that a claim returns holds the worker's first
 // source slot in its low half.
-//   adds      every counting worker of this rank, once an expert      relaxed (the grid barrier
-//   orders it) observes  the leader, after all workers arrived at barrier 1 expects
-//   counting_workers() in the high half resets    cleanup, between barriers 2 and 3
+//   adds      every counting worker of this rank, once an expert: relaxed, as WorkersArrived
+//             orders it
+//   observes  the leader, after all workers arrived at barrier 1
+//   expects   counting_workers() in the high half
+//   resets    cleanup, between barriers 2 and 3
 using Sent = Counter<Scope::kDevice, struct SentTag, std::uint64_t>;
 
 // Rows that one source rank has for one of this rank's experts.
@@ -46,14 +48,19 @@ using Received = Counter<Scope::kSystem, struct ReceivedTag>;
 
 // Rows that all ranks have for one of this rank's experts (low half), and how many ranks said so
 // (high half).
-//   adds      each rank's leader, after all its workers wrote their source slots   relaxed (barrier
-//   1 orders it) observes  pullers, and every role that walks the schedule, once gate 1 is open
-//   plain load expects   `ranks` in the high half, from gate 1 on resets    cleanup
+//   adds      each rank's leader, after all its workers wrote their source slots: relaxed, as
+//             barrier 1 orders it
+//   observes  pullers, and every role that walks the schedule, once gate 1 is open; plain load
+//   expects   `ranks` in the high half, from gate 1 on
+//   resets    cleanup
 using ReceivedSum = Counter<Scope::kSystem, struct ReceivedSumTag, std::uint64_t>;
 
 // Rows of one ring block that lie in the pool, ready to be read.
-//   adds      pullers, after the row's bytes landed; the expert's last row adds the padding too
-//   release, device observes  linear 1 expects   block_m * (lap + 1) resets    cleanup
+//   adds      pullers, after the row's bytes landed; the expert's last row adds the padding too:
+//             release, device
+//   observes  linear 1
+//   expects   block_m * (lap + 1)
+//   resets    cleanup
 using ArrivedRows = Counter<Scope::kDevice, struct ArrivedRowsTag>;
 
 // Linear 1 blocks of one ring block whose output lies in the pool's second buffer.

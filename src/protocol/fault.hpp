@@ -135,6 +135,10 @@ class Patience {
   std::uint64_t since_;
 };
 
+/// Vain polls are counted up to this, then again from half of it: a wait without a bound may last
+/// for weeks.
+inline constexpr int kMostPolls = 1 << 20;
+
 /// Polls `look` until its observation is reached. False when the call is being abandoned: because
 /// this wait outlasted its bound (then every peer is told), or because a peer said so; either way
 /// the caller returns at once and touches nothing that others may still write. Each lane may wait
@@ -144,7 +148,7 @@ template <class M, class Look>
   Observation last = look();
   if (last.reached()) return true;
   Patience<M> patience(m, wait);
-  for (int polls = 0;; ++polls) {
+  for (int polls = 0;; polls = polls + 1 < kMostPolls ? polls + 1 : kMostPolls / 2) {
     m.pause(polls);
     last = look();
     if (last.reached()) return true;

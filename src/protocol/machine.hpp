@@ -33,47 +33,50 @@ struct RowPull {
 ///   teams_of_worker()                   teams of all roles of the worker that run protocol text
 ///   worker(), num_workers()             the worker among those of its rank
 ///   rank()                              whose worker it is
-///   first_epoch()                       the rank's Gate when the call began, read before any role
-///   started role_counts()                       [experts] words of the worker's own, zero at the
-///   start, shared by its teams of the
-///                                       dispatch role
+///   first_epoch()                       the rank's Gate when the call began, before any role did
+///   role_counts()                       [experts] words of the worker's own, zero at the start,
+///                                       shared by its teams of the dispatch role
 ///   roles_joined()                      the worker's RolesJoined, zero at the start
 ///
 /// The team:
 ///   sync_team()                         all lanes are here, and see each other's writes
 ///   sync_role()                         all teams of this role in this worker are here (dispatch
-///   only, before any wait) reduce_add, reduce_min              over the lanes, the result in each
+///                                       only, before any wait)
+///   reduce_add, reduce_min              over the lanes, the result in each
 ///   ballot(bool)                        bit i: lane i's
 ///   all(bool)                           true in every lane when true in each
 ///
 /// Memory:
 ///   observe(counter)                    acquire at the counter's scope
 ///   publish(counter, n)                 release add: this lane's earlier writes, and those it
-///   synchronised with, are
-///                                       visible to whoever observes the sum
+///                                       synchronised with, are visible to whoever observes the sum
 ///   announce(remote counter, v)         release store to a word with a single writer, at the
-///   counter's scope claim(counter, n)                   relaxed fetch-add, returns the old value
+///                                       counter's scope
+///   claim(counter, n)                   relaxed fetch-add, returns the old value
 ///   add(remote counter, n)              relaxed add to any rank's copy, ordered by a later
-///   announce clear(counter)                      relaxed store of zero, while nobody else touches
-///   it claim_slot(expert, n)               fetch-add on role_counts()[expert] store(Remote<T>, v)
-///   plain write to any rank's copy, ordered by a later publish or announce push(Remote<Bfloat16>,
-///   src, n)      n consecutive values, in wide stores; by the whole team
+///                                       announce
+///   clear(counter)                      relaxed store of zero, while nobody else touches it
+///   claim_slot(expert, n)               fetch-add on role_counts()[expert]
+///   store(Remote<T>, v)                 plain write to any rank's copy, ordered by a later publish
+///                                       or announce
+///   push(Remote<Bfloat16>, src, n)      n consecutive values, in wide stores; by the whole team
 ///
 /// Pulls, by the whole team, oldest first:
 ///   kPullsInFlight                      how many may be begun and not finished
 ///   begin_pull(RowPull)                 starts one
 ///   finish_pull()                       the oldest one's bytes are in the pool, visible to
-///   observers of a later publish
+///                                       observers of a later publish
 ///
 /// Waiting:
 ///   pause(polls)                        between two polls, `polls` of them vain so far; gives the
-///   core away in time now_ms(), timeout_ms()              wall clock; the call's bound, 0 for none
+///                                       core away in time
+///   now_ms(), timeout_ms()              wall clock; the call's bound, 0 for none
 ///   progress_of(rank)                   relaxed read of the rank's Progress
 ///   bump_progress()                     relaxed add to this rank's
 ///   abort()                             this rank's abort word
 ///   leave(abort, wait, observation)     records where this worker stood (the first one's record
-///   stays), sets the abort
-///                                       word of every rank when the abort is this rank's own
+///                                       stays), sets the abort word of every rank when the abort
+///                                       is this rank's own
 ///
 /// Tracing, free when off:
 ///   trace(milestone)                    this team has reached a point of the call

@@ -8,7 +8,7 @@ namespace megamoe {
 /// The tightest bound on memory that this process may still take, and what sets it.
 struct AvailableMemory {
   std::uint64_t bytes;
-  std::string source;  ///< "the computer", "the control group", "the limit on a file's size"
+  std::string source;  ///< "the computer", "the control group"
 };
 
 /// `root` stands for / in tests.

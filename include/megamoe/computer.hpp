@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace megamoe {
+
+/// Whether something works here, and if not, why not.
+struct Ability {
+  std::string name;     ///< "cpu", "sm90", "processes"
+  std::string why_not;  ///< empty: it works
+
+  bool works() const { return why_not.empty(); }
+};
+
+/// What this library finds of the computer that it runs on.
+struct Computer {
+  int cores = 1;                              ///< that this process may use
+  std::vector<std::string> instruction_sets;  ///< of the CPU machine, the best last
+  std::uint64_t available_memory = 0;         ///< bytes
+  std::string memory_bound;                   ///< what sets them: the computer, a control group
+  std::vector<Ability> machines;              ///< cpu, sm90, sm100
+  Ability process_memory;                     ///< memory that rank processes share
+  Ability process_watch;                      ///< a rank process's notice of another's death
+  std::string watched_by;                     ///< what gives that notice: a pidfd, or a pipe
+};
+
+/// Looks, and tries what is tried quickly; runs no layer.
+Computer examine_computer();
+
+}  // namespace megamoe

@@ -1,0 +1,46 @@
+#include "megamoe/computer.hpp"
+
+#include <functional>
+
+#include "machine/cpu/tile/instruction_set.hpp"
+#include "megamoe/error.hpp"
+#include "runtime/group/life_line.hpp"
+#include "runtime/memory/available.hpp"
+#include "runtime/memory/segment.hpp"
+#include "runtime/rank_machine.hpp"
+
+namespace megamoe {
+namespace {
+
+Ability tried(std::string name, const std::function<void()>& what) {
+  try {
+    what();
+    return {std::move(name), ""};
+  } catch (const Error& error) {
+    return {std::move(name), error.what()};
+  }
+}
+
+}  // namespace
+
+Computer examine_computer() {
+  constexpr std::uint64_t kPage = 4096;
+  const AvailableMemory memory = available_memory();
+  Computer computer;
+  computer.cores = limits_of_machine({}, 1).workers;
+  for (const cpu::InstructionSet set : cpu::supported_instruction_sets())
+    computer.instruction_sets.emplace_back(cpu::name(set));
+  computer.available_memory = memory.bytes;
+  computer.memory_bound = memory.source;
+  for (const char* name : {"cpu", "sm90", "sm100"})
+    computer.machines.push_back(tried(name, [&] {
+      LayerOptions options;
+      options.machine = name;
+      static_cast<void>(limits_of_machine(options, 1));
+    }));
+  computer.process_memory = tried("shared memory", [] { Segment::shareable(kPage); });
+  computer.process_watch = tried("death watch", [&] { computer.watched_by = LifeLine().kind(); });
+  return computer;
+}
+
+}  // namespace megamoe

@@ -1,8 +1,10 @@
 #include "machine/cpu/workers.hpp"
 
 #include <atomic>
+#include <exception>
 #include <utility>
 
+#include "base/check.hpp"
 #include "protocol/forward.hpp"
 
 namespace megamoe::cpu {
@@ -12,13 +14,37 @@ Workers::Workers(int num_workers, InstructionSet instruction_set)
       kernel_(instruction_set),
       states_(static_cast<std::size_t>(num_workers)),
       scratch_(static_cast<std::size_t>(num_workers)) {
+  threads_.reserve(2 * static_cast<std::size_t>(num_workers));
   for (int worker = 0; worker < num_workers; ++worker) {
     for (const Role role : {Role::kDispatch, Role::kCompute})
-      threads_.emplace_back([this, worker, role] { live(worker, role); });
+      start(worker, role);
   }
 }
 
 Workers::~Workers() {
+  end();
+}
+
+/// Those that run already must be sent away before what is thrown leaves the constructor, which
+/// waits for their ends.
+void Workers::start(int worker, Role role) {
+  try {
+    threads_.emplace_back([this, worker, role] { live(worker, role); });
+  } catch (const std::exception& error) {
+    end();
+    throw Error(ErrorCode::kRunFailed,
+                sentence("thread ",
+                         threads_.size() + 1,
+                         " of the ",
+                         2 * num_workers_,
+                         " that ",
+                         num_workers_,
+                         " workers take could not be started: ",
+                         error.what()));
+  }
+}
+
+void Workers::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;

@@ -39,6 +39,8 @@ class Workers {
  private:
   enum class Role { kDispatch, kCompute };
 
+  void start(int worker, Role role);
+  void end();
   void live(int worker, Role role);
   bool play_or_stop_all(int worker, Role role);
   bool play(int worker, Role role);

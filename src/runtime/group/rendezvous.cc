@@ -119,6 +119,8 @@ class Reception {
     throw_system_error("bind", error);
   }
 
+  /// Whoever else uses this host can come to an abstract socket; another user's processes are sent
+  /// away without a word, and the group goes on.
   bool accept_one(FrameSocket& newcomer, const Deadline& deadline) const {
     pollfd entry{listener_.get(), POLLIN, 0};
     for (;;) {
@@ -127,15 +129,18 @@ class Reception {
       if (ready < 0) continue;
       newcomer = FrameSocket(
           FileHandle(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-      if (newcomer.is_open()) return true;
+      if (newcomer.is_open() && newcomer.is_same_user()) return true;
+      if (newcomer.is_open()) continue;
+      // It has left again, or there is no descriptor for it, which poll() will not wait for.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        throw_system_error(sentence("accepting a rank at the rendezvous \"", name_, "\""), errno);
     }
   }
 
   /// Gives the newcomer its rank's place; else says what is wrong with it, and keeps it to be told.
   std::string seat(FrameSocket newcomer) {
     Frame hello;
-    if (!newcomer.is_same_user() ||
-        newcomer.receive(hello, Deadline(kHelloMs)) != Transfer::kDone ||
+    if (newcomer.receive(hello, Deadline(kHelloMs)) != Transfer::kDone ||
         hello.kind != FrameKind::kHello)
       return sentence("a process that is no rank of ours came to the rendezvous \"", name_, "\"");
     const auto parts = split_texts(hello.body);
@@ -214,6 +219,11 @@ std::vector<FrameSocket> take_seat(int rank,
                                    std::uint64_t timeout_ms) {
   std::vector<FrameSocket> sockets(static_cast<std::size_t>(ranks));
   FrameSocket socket(connect_to(name, rank, timeout_ms));
+  require(socket.is_same_user(),
+          ErrorCode::kInvalidArgument,
+          "another user of this host has the rendezvous \"",
+          name,
+          "\": it takes another name");
   const Deadline deadline(timeout_ms == 0 ? 0 : timeout_ms + kLingerMs);
   socket.send(
       FrameKind::kHello, join_texts({std::to_string(rank), std::to_string(ranks)}), {}, deadline);

@@ -43,24 +43,41 @@ std::optional<std::string> control_group(const std::string& root, const std::str
   return std::nullopt;
 }
 
-std::uint64_t left_in(const std::string& folder, const char* limit, const char* usage) {
-  const auto most = number_in(folder + limit);
-  const auto used = number_in(folder + usage);
-  if (!most || !used) return kUnbounded;
-  return *most > *used ? *most - *used : 0;
+/// Cached pages of files, which a group counts as used and gives back when memory runs short: a
+/// checkpoint that was read may be most of it. Shared memory is not among them.
+std::uint64_t cached_in(const std::string& folder, const std::string& prefix) {
+  std::ifstream file(folder + "/memory.stat");
+  std::uint64_t cached = 0;
+  std::string key;
+  for (std::uint64_t bytes = 0; file >> key >> bytes;)
+    if (key == prefix + "inactive_file" || key == prefix + "active_file") cached += bytes;
+  return cached;
+}
+
+/// The files of a control group that say what it may take and has taken.
+struct GroupFiles {
+  const char* limit;
+  const char* usage;
+  const char* stat_prefix;  // of the sums over the groups below it
+};
+
+std::uint64_t left_in(const std::string& folder, const GroupFiles& files) {
+  const auto most = number_in(folder + files.limit);
+  const auto usage = number_in(folder + files.usage);
+  if (!most || !usage) return kUnbounded;
+  const std::uint64_t used = *usage - std::min(*usage, cached_in(folder, files.stat_prefix));
+  return *most > used ? *most - used : 0;
 }
 
 /// In a container the group's own path is often not visible and its limit lies at the root.
 std::uint64_t memory_of_control_group(const std::string& root) {
+  constexpr GroupFiles kVersion2{"/memory.max", "/memory.current", ""};
+  constexpr GroupFiles kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_"};
   std::uint64_t bytes = kUnbounded;
-  for (std::string path : {control_group(root, "").value_or(""), std::string()})
-    bytes =
-        std::min(bytes, left_in(root + "/sys/fs/cgroup" + path, "/memory.max", "/memory.current"));
-  for (std::string path : {control_group(root, "memory").value_or(""), std::string()})
-    bytes = std::min(bytes,
-                     left_in(root + "/sys/fs/cgroup/memory" + path,
-                             "/memory.limit_in_bytes",
-                             "/memory.usage_in_bytes"));
+  for (const std::string& path : {control_group(root, "").value_or(""), std::string()})
+    bytes = std::min(bytes, left_in(root + "/sys/fs/cgroup" + path, kVersion2));
+  for (const std::string& path : {control_group(root, "memory").value_or(""), std::string()})
+    bytes = std::min(bytes, left_in(root + "/sys/fs/cgroup/memory" + path, kVersion1));
   return bytes;
 }
 

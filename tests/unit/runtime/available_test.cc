@@ -53,6 +53,15 @@ TEST_F(Root, AControlGroupOfVersionOneAsWell) {
   EXPECT_EQ(available().bytes, 100'000U);
 }
 
+TEST_F(Root, CachedFilesAreAvailable) {
+  write("/proc/self/cgroup", "0::/me\n");
+  write("/sys/fs/cgroup/me/memory.max", "900000\n");
+  write("/sys/fs/cgroup/me/memory.current", "800000\n");
+  write("/sys/fs/cgroup/me/memory.stat",
+        "anon 50000\nfile 700000\nshmem 50000\ninactive_file 600000\nactive_file 50000\n");
+  EXPECT_EQ(available().bytes, 750'000U);
+}
+
 TEST_F(Root, InAContainerTheLimitLiesAtTheRoot) {
   write("/proc/self/cgroup", "0::/docker/abc\n");
   write("/sys/fs/cgroup/memory.max", "300000\n");

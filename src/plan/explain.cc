@@ -1,6 +1,7 @@
 #include "plan/explain.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iomanip>
 #include <sstream>
@@ -124,7 +125,9 @@ nlohmann::ordered_json items_json(const std::vector<PlanItem>& items) {
 
 // The float as a person wrote it: 1.702 and not 1.7020000219345093.
 double as_written(float value) {
-  return std::stod(sentence(value));
+  char digits[32];
+  const auto written = std::to_chars(digits, digits + sizeof digits, value);
+  return std::stod(std::string(digits, written.ptr));
 }
 
 nlohmann::ordered_json problem_json(const Problem& p) {

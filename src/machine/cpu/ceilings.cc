@@ -26,13 +26,20 @@ double best_rate(int threads,
     std::barrier together(threads);
     {
       std::vector<std::jthread> team;
+      team.reserve(began.size());
+      const auto run = [&](int thread) {
+        together.arrive_and_wait();
+        began[static_cast<std::size_t>(thread)] = monotonic_ns();
+        work(thread);
+        ended[static_cast<std::size_t>(thread)] = monotonic_ns();
+      };
       for (int thread = 0; thread < threads; ++thread) {
-        team.emplace_back([&, thread] {
-          together.arrive_and_wait();
-          began[static_cast<std::size_t>(thread)] = monotonic_ns();
-          work(thread);
-          ended[static_cast<std::size_t>(thread)] = monotonic_ns();
-        });
+        try {
+          team.emplace_back(run, thread);
+        } catch (...) {
+          static_cast<void>(together.arrive(threads - thread));  // or the others wait for ever
+          throw;
+        }
       }
     }
     const std::int64_t span = *std::max_element(ended.begin(), ended.end()) -
@@ -45,15 +52,21 @@ double best_rate(int threads,
 }  // namespace
 
 double measure_read_rate(int threads) {
-  constexpr std::size_t kWords = std::size_t{256} << 17;  // 256 MiB a thread
+  // 256 MiB a thread, less where there are many: together they take 4 GiB or little more.
+  constexpr std::size_t kMost = std::size_t{256} << 20;
+  constexpr std::size_t kLeast = std::size_t{16} << 20;
+  constexpr std::size_t kTogether = std::size_t{4} << 30;
+  const std::size_t bytes =
+      std::clamp(kTogether / static_cast<std::size_t>(threads), kLeast, kMost);
+  const std::size_t num_words = bytes / 64 * 8;
   std::vector<std::vector<std::uint64_t>> buffers(static_cast<std::size_t>(threads));
   std::vector<std::uint64_t> sums(buffers.size());
   for (auto& buffer : buffers)
-    buffer.assign(kWords, 1);
-  return best_rate(threads, kWords * sizeof(std::uint64_t), [&](int thread) {
+    buffer.assign(num_words, 1);
+  return best_rate(threads, static_cast<double>(num_words) * 8, [&](int thread) {
     const auto& buffer = buffers[static_cast<std::size_t>(thread)];
     std::uint64_t parts[8] = {};  // enough chains to keep the loads coming
-    for (std::size_t i = 0; i < kWords; i += 8)
+    for (std::size_t i = 0; i < num_words; i += 8)
       for (std::size_t j = 0; j < 8; ++j)
         parts[j] += buffer[i + j];
     for (const std::uint64_t part : parts)

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "megamoe/call_report.hpp"
+#include "megamoe/ceilings.hpp"
+#include "megamoe/computer.hpp"
 #include "megamoe/error.hpp"
 #include "megamoe/group.hpp"
 #include "megamoe/launch.hpp"

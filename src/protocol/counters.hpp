@@ -85,15 +85,15 @@ using FinishedBlocks = Counter<Scope::kDevice, struct FinishedBlocksTag>;
 //   resets    the leader, before it opens the gate of barrier 3
 using WorkersArrived = Counter<Scope::kDevice, struct WorkersArrivedTag>;
 
-// How many rank barriers this rank has passed since it was made: three a call. Never reset: a
-// replayed graph goes on.
+// How many rank barriers this rank has passed since it was made, or since reset(): three a call.
+// Not reset between calls: a replayed graph goes on.
 //   adds      the leader, one a barrier                                            release, device
 //   observes  every role of every worker
 //   expects   first_epoch + number of the barrier in the call
 using Gate = Counter<Scope::kDevice, struct GateTag, std::uint64_t>;
 
 // How many rank barriers the source rank has entered; one word for each source rank, so that a
-// waiter can name the missing one. Never reset.
+// waiter can name the missing one. Reset like Gate.
 //   adds      the source rank's leader: a store of its epoch                       release, system
 //   observes  this rank's leader
 //   expects   first_epoch + number of the barrier in the call

@@ -67,6 +67,10 @@ MEGAMOE_PROTOCOL Bfloat16x8 slot_sum(std::uint32_t valid, int topk, At slot_at) 
   return sum.rounded();
 }
 
+/// A team's tokens between two signs of life: few enough for a slow one not to be taken for dead,
+/// and more than a short call has.
+inline constexpr int kTokensPerProgress = 64;
+
 /// Step 9 for one team, after barrier 2: its share of this rank's tokens.
 template <Machine M>
 MEGAMOE_PROTOCOL void combine(M& m, const Call& call) {
@@ -78,6 +82,7 @@ MEGAMOE_PROTOCOL void combine(M& m, const Call& call) {
   const int tokens = live_tokens(call);
   const int teams = m.num_workers() * m.num_teams();
   const int parts = parts_of_token(tokens, teams, ceil_div(packs, int{M::kLanes}));
+  int done = 0;
   for (int unit = m.team() * m.num_workers() + m.worker(); unit < tokens * parts; unit += teams) {
     const int token = unit / parts;
     const int part = unit % parts;
@@ -85,8 +90,9 @@ MEGAMOE_PROTOCOL void combine(M& m, const Call& call) {
     const std::uint32_t valid = valid_slots(ids, p);
     const std::int64_t row = std::int64_t{token} * packs;
     for (int pack = part * M::kLanes + m.lane(); pack < packs; pack += parts * M::kLanes)
-      output[row + pack] = slot_sum(
-          valid, p.topk, [&](int k) { return slots[k * slot_stride + row + pack]; });
+      output[row + pack] =
+          slot_sum(valid, p.topk, [&](int k) { return slots[k * slot_stride + row + pack]; });
+    if (++done % kTokensPerProgress == 0 && m.lane() == 0) m.bump_progress();
   }
 }
 

@@ -6,7 +6,26 @@
 // host has set. For timing, and for finding out which half of a failing call is wrong.
 namespace megamoe::test {
 
-// Without `kStores` the sums are dropped: the main loop and its loads alone.
+// Clocks that each worker's first math thread spends multiplying and storing, by phase. Without `kStoresSums` the sums are
+// dropped: the main loop and its loads alone.
+template <bool kStoresSums>
+struct ClockProbe {
+  static constexpr bool kStores = kStoresSums;
+  std::uint64_t* clocks;  // [linear 1 multiply, store, linear 2 multiply, store]
+  long long last;
+
+  MEGAMOE_DEVICE void multiplied(Phase phase) { note(phase == Phase::kLinear1 ? 0 : 2); }
+  MEGAMOE_DEVICE void stored(Phase phase) { note(phase == Phase::kLinear1 ? 1 : 3); }
+
+ private:
+  MEGAMOE_DEVICE void note(int what) {
+    if (clocks == nullptr || threadIdx.x != 0) return;
+    const long long now = clock64();
+    clocks[what] += static_cast<std::uint64_t>(now - last);
+    last = now;
+  }
+};
+
 template <class Choice, bool kStores>
 __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     linears(const __grid_constant__ sm90::KernelArgs args) {
@@ -23,7 +42,9 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     ptx::registers_up_to<kPlan.registers.math>();
     auto m = team_of<Role::kMath>(here);
     const MathPlace place{warpgroup, static_cast<int>(threadIdx.x) % kWarpgroupThreads};
-    (void)MathRole<kPlan, kStores>(here, m, place).run();
+    std::uint64_t* clocks =
+        args.options.times == nullptr ? nullptr : args.options.times[blockIdx.x].milestones;
+    MathRole<kPlan, ClockProbe<kStores>>(here, m, place, {clocks, clock64()}).run();
     return;
   }
   ptx::registers_down_to<kPlan.registers.issue>();

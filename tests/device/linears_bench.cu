@@ -104,16 +104,19 @@ void measure(const Shape& shape, int rows_per_expert) {
   cudaEvent_t start, stop;
   cudaEventCreate(&start);
   cudaEventCreate(&stop);
+  DeviceBytes clocks(132 * sizeof(gpu::WorkerTimes));
   std::vector<float> times;
   for (int i = 0; i < 9; ++i) {
     expect_cuda(cudaMemset(symmetric.as() + w.ready.offset, 0, static_cast<std::size_t>(call.ring.blocks) * 4), "ready");
+    clocks.fill(0);
+    args.options.times = i == 8 ? clocks.as<gpu::WorkerTimes>() : nullptr;
     cudaEventRecord(start);
     kernel<<<132, kPlan.threads(), bytes>>>(args);
     cudaEventRecord(stop);
     expect_cuda(cudaDeviceSynchronize(), "linears");
     float ms = 0;
     cudaEventElapsedTime(&ms, start, stop);
-    if (i > 0) times.push_back(ms);
+    if (i > 0 && i < 8) times.push_back(ms);
   }
   const auto claims = download<FaultClaims>(symmetric.as() + w.fault_claims.offset, 1)[0].value;
   std::sort(times.begin(), times.end());
@@ -133,6 +136,15 @@ void measure(const Shape& shape, int rows_per_expert) {
               weight_bytes * blocks_per_expert / ms / 1e6,
               flops / ms / 1e9,
               claims != 0 ? "  GAVE UP" : "");
+  const auto spent = download<gpu::WorkerTimes>(clocks.as(), 132);
+  std::printf("      clocks, mean of the workers:");
+  for (int what = 0; what < 4; ++what) {
+    double sum = 0;
+    for (const auto& worker : spent)
+      sum += static_cast<double>(worker.milestones[what]);
+    std::printf(" %s %.0fk", (const char*[]){"L1 multiply", "store", "L2 multiply", "store"}[what], sum / 132e3);
+  }
+  std::printf("\n");
   std::fflush(stdout);
   cudaEventDestroy(start);
   cudaEventDestroy(stop);

@@ -103,6 +103,7 @@ class WarpTeam {
 
   MEGAMOE_DEVICE void pause(int polls) {
     polls_ = polls;
+    if (polls == 0) saw_relay_leave_ = false;
     if (polls >= kHotPolls) ptx::sleep_nanoseconds(kPauseNanoseconds);
   }
   MEGAMOE_DEVICE std::uint64_t now_ms() const { return ptx::global_nanoseconds() / 1'000'000; }
@@ -114,14 +115,20 @@ class WarpTeam {
   MEGAMOE_DEVICE void bump_progress() {
     claim(call_.local(call_.workspace.progress), std::uint64_t{1});
   }
-  // Every warp that waits asks, so not at every poll.
+  // Roles that fill and drain each other's rings must start their blocks together or not at all. Until they have passed
+  // gate 1 they leave only when the relaying team has left, which is the CTA's one decision.
   MEGAMOE_DEVICE Abort abort() {
+    if (follows_relay_) return abort_of_relay();
+    // Every warp that waits asks, so not at every poll.
     if (polls_ % kPollsPerAbortCheck != kPollsPerAbortCheck - 1) return {};
     return Abort::of(observe(call_.local(call_.workspace.abort)));
   }
+  // From here on nobody in the CTA waits for this team's blocks without bound.
+  MEGAMOE_DEVICE void decide_alone() { follows_relay_ = false; }
 
   // Every lane that gives up comes here; one of them writes the record.
   MEGAMOE_DEVICE void leave(const Abort& abort, const Wait& wait, const Observation& seen) {
+    if (place_.relays_gate()) relay_has_left().store(1, ::cuda::memory_order_release);
     if (claim(call_.local(call_.workspace.fault_claims), 1U) == 0)
       *call_.local(call_.workspace.fault) = {abort, rank(), worker(), wait, seen};
     if (abort.reason != AbortReason::kExpired || abort.rank != rank()) return;
@@ -153,11 +160,24 @@ class WarpTeam {
     return word(const_cast<C*>(counter));  // a reference to const can't be loaded atomically
   }
 
+  MEGAMOE_DEVICE auto relay_has_left() {
+    return ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_block>(*place_.relay_has_left());
+  }
+  // Once the relay has left, what it saw of the gate is final: the caller looks once more before it is told.
+  MEGAMOE_DEVICE Abort abort_of_relay() {
+    if (relay_has_left().load(::cuda::memory_order_acquire) == 0) return {};
+    if (saw_relay_leave_) return {AbortReason::kStopped, rank()};
+    saw_relay_leave_ = true;
+    return {};
+  }
+
   const Call& call_;
   const RunOptions& options_;
   Place place_;
   Pulls pulls_;
   int polls_ = 0;  // of the wait under way
+  bool saw_relay_leave_ = false;
+  bool follows_relay_ = Place::kFollowsRelay;
 };
 
 }  // namespace megamoe::gpu

@@ -112,6 +112,7 @@ struct RolePlace {
                                 : kRole == Role::kDispatch ? kDispatchTeams
                                                            : 1;
   static constexpr int kTeamsOfWorker = kMathWarps + 2 + kDispatchTeams;
+  static constexpr bool kFollowsRelay = kRole != Role::kDispatch;
   static constexpr int kRoleBarrier = static_cast<int>(CtaBarrier::kDispatch);
 
   const Context<kPlan>& here;
@@ -122,6 +123,7 @@ struct RolePlace {
   MEGAMOE_DEVICE std::uint64_t first_epoch() const { return here.control().first_epoch; }
   MEGAMOE_DEVICE RolesJoined* roles_joined() const { return &here.control().roles_joined; }
   MEGAMOE_DEVICE std::uint64_t* gate_seen() const { return &here.control().gate_seen; }
+  MEGAMOE_DEVICE std::uint32_t* relay_has_left() const { return &here.control().relay_has_left; }
   // The dispatch role waits at every gate that anyone waits at.
   MEGAMOE_DEVICE bool relays_gate() const { return kRole == Role::kDispatch && team() == 0; }
   MEGAMOE_DEVICE std::uint32_t* role_counts() const {

@@ -74,23 +74,22 @@ MEGAMOE_DEVICE std::uint32_t decode_bfloat16(std::uint32_t word, std::uint32_t f
 // for the second half of K).
 constexpr int operand_words(Operands operands) { return operands == Operands::kFloat8 ? 16 : 32; }
 
+// Half of a thread's share, two of its four chunks: words of the upper and the lower row in turn.
+MEGAMOE_DEVICE void decode_float8(const uint4& words,
+                                  const MagnitudeTable& upper,
+                                  const MagnitudeTable& lower,
+                                  std::uint32_t* k_steps) {
+  decode_float8(words.x, upper, k_steps[0], k_steps[2]);
+  decode_float8(words.y, lower, k_steps[1], k_steps[3]);
+  decode_float8(words.z, upper, k_steps[4], k_steps[6]);
+  decode_float8(words.w, lower, k_steps[5], k_steps[7]);
+}
+
 MEGAMOE_DEVICE void decode_float8(const PackedWeights& packed, std::uint32_t* operand) {
   const MagnitudeTable upper(packed.exponents & 0xF);
   const MagnitudeTable lower(packed.exponents >> 4);
-  const std::uint32_t words[8] = {packed.first.x,
-                                  packed.first.y,
-                                  packed.first.z,
-                                  packed.first.w,
-                                  packed.second.x,
-                                  packed.second.y,
-                                  packed.second.z,
-                                  packed.second.w};
-  MEGAMOE_UNROLL
-  for (int chunk = 0; chunk < 4; ++chunk) {
-    std::uint32_t* k_step = operand + chunk * 4;
-    decode_float8(words[2 * chunk], upper, k_step[0], k_step[2]);
-    decode_float8(words[2 * chunk + 1], lower, k_step[1], k_step[3]);
-  }
+  decode_float8(packed.first, upper, lower, operand);
+  decode_float8(packed.second, upper, lower, operand + 8);
 }
 
 MEGAMOE_DEVICE void decode_bfloat16(const PackedWeights& packed, std::uint32_t* operand) {
@@ -122,6 +121,19 @@ MEGAMOE_DEVICE void decode(const PackedWeights& packed, std::uint32_t* operand) 
     decode_float8(packed, operand);
   else
     decode_bfloat16(packed, operand);
+}
+
+// Fetches and decodes by halves: fewer packed words are live at once, where registers are scarce.
+template <Plan kPlan>
+MEGAMOE_DEVICE void fetch_and_decode(const SlabPlace<kPlan>& place,
+                                     std::uint32_t stage,
+                                     std::uint32_t* operand) {
+  static_assert(kPlan.operands == Operands::kFloat8);
+  const std::uint32_t exponents = ptx::load_shared_u8(stage + place.exponents);
+  const MagnitudeTable upper(exponents & 0xF);
+  const MagnitudeTable lower(exponents >> 4);
+  decode_float8(ptx::load_shared_u32x4(stage + place.codes), upper, lower, operand);
+  decode_float8(ptx::load_shared_u32x4(stage + place.codes + 512), upper, lower, operand + 8);
 }
 
 }  // namespace megamoe::sm90

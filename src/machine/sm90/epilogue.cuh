@@ -53,6 +53,35 @@ struct BlockHeader {
   }
 };
 
+// Epilogues take the tokens of a tile in chunks, all by the same instructions: unrolled over a whole tile they outgrow the
+// instruction cache, and cost three main loops.
+template <Plan kPlan>
+struct Chunk {
+  static constexpr int kTokens = epilogue_tokens(kPlan);
+  static constexpr int kCount = kPlan.block_m / kTokens;
+  static constexpr int kSums = kTokens / 2;  // a thread's
+  static constexpr int kPairs = kTokens / 4;  // a thread's tokens, of two rows each
+
+  float sums[kSums];
+
+  // Sums live in registers, which have no index: every chunk is named, and one is taken.
+  MEGAMOE_DEVICE Chunk(const float (&all)[kPlan.block_m / 2], int number) {
+    MEGAMOE_UNROLL
+    for (int i = 0; i < kSums; ++i)
+      sums[i] = all[i];
+    MEGAMOE_UNROLL
+    for (int named = 1; named < kCount; ++named) {
+      if (number != named) continue;
+      MEGAMOE_UNROLL
+      for (int i = 0; i < kSums; ++i)
+        sums[i] = all[named * kSums + i];
+    }
+  }
+
+  // sums[upper(t)] and, 2 further, the row 8 below: of the thread's token t.
+  static constexpr int upper(int t) { return t / 2 * 4 + t % 2; }
+};
+
 // Everything an epilogue works on.
 template <Plan kPlan>
 struct BlockWork {
@@ -65,8 +94,10 @@ struct BlockWork {
   MEGAMOE_DEVICE int upper_row(int slab) const {
     return slab * kSlabRows + place.warp() * 16 + place.lane() / 4;
   }
-  // The token of sum[4j + i] and of activation 2j + i.
-  MEGAMOE_DEVICE int token_of(int t) const { return t / 2 * 8 + place.lane() % 4 * 2 + t % 2; }
+  // The thread's token t of the chunk that starts at token `first`.
+  MEGAMOE_DEVICE int token_of(int first, int t) const {
+    return first + t / 2 * 8 + place.lane() % 4 * 2 + t % 2;
+  }
 };
 
 }  // namespace megamoe::sm90

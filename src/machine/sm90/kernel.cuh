@@ -31,6 +31,7 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
     here.control().first_epoch = call.local(call.workspace.gate)->value;
     here.control().roles_joined.value = 0;
     here.control().gate_seen = here.control().first_epoch;
+    here.control().relay_has_left = 0;
     here.control().is_abandoned = 0;
     for (FeedSlot& slot : here.control().feed)
       slot.finished_warps = 0;

@@ -158,7 +158,7 @@ class Multiply {
   MEGAMOE_DEVICE void run_ahead(int steps, float (&sum)[kSums]) {
     std::uint32_t operand[2][kWords];
     std::uint32_t stage = tiles_.wait();
-    decode<kPlan.operands>(weights_.fetch(stage), operand[0]);
+    fetch_and_decode(weights_, stage, operand[0]);
     MEGAMOE_NO_UNROLL
     for (int left = steps; left > 0; left -= 2) {
       step_ahead(left > 1, stage, operand[0], operand[1], sum);
@@ -177,7 +177,7 @@ class Multiply {
     const std::uint32_t current = stage;
     if (goes_on) {
       stage = tiles_.wait();
-      decode<kPlan.operands>(weights_.fetch(stage), next);
+      fetch_and_decode(weights_, stage, next);
     }
     finish(current, 0, partial, sum);
     release(current);

@@ -39,7 +39,9 @@ struct Plan {
   constexpr int passes() const { return kBlockSlabs / math_warpgroups; }
   // Few tokens: the next step is decoded while this one multiplies, at the price of a second set of
   // registers. Many tokens: the warpgroups hide each other's decode instead.
-  constexpr bool decodes_ahead() const { return block_m <= 32; }
+  constexpr bool decodes_ahead() const {
+    return operands == Operands::kFloat8 && block_m <= 32;
+  }
   constexpr int tile_bytes() const { return token_tile_bytes(operands, block_m); }
   constexpr int weight_bytes() const { return math_warpgroups * slab_bytes(operands); }
   constexpr int launch_registers() const {
@@ -53,6 +55,11 @@ constexpr int stage_bytes(const Plan& plan) {
   const int scales_end = plan.tile_bytes() + plan.block_m * 4;
   const int weights_end = align_up(scales_end, 128) + plan.weight_bytes();
   return align_up(align_up(weights_end, 16) + kTwoBarriers, 1024);
+}
+
+// Tokens that an epilogue takes at a time: what the math warps' registers hold besides the tile's sums.
+constexpr int epilogue_tokens(const Plan& plan) {
+  return std::min(plan.block_m, plan.math_warpgroups == 4 ? 16 : 32);
 }
 
 constexpr const char* what_is_wrong(const Plan& plan) {

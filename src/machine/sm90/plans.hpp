@@ -19,7 +19,9 @@ constexpr Plan without_stages(Operands operands, int block_m) {
           .block_m = block_m,
           .math_warpgroups = block_m <= 32 ? 4 : 2,
           .stages = 2,
-          .registers = block_m <= 32 ? RegisterBudget{96, 96} : RegisterBudget{120, 192}};
+          .registers = block_m <= 32   ? RegisterBudget{96, 96}
+                       : block_m <= 96 ? RegisterBudget{120, 192}
+                                       : RegisterBudget{88, 208}};
 }
 
 // As many stages as fit beside the rest of the storage and the widest tail.

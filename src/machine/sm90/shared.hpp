@@ -75,7 +75,7 @@ struct ActivationStaging {
 // swizzled by row as in the tiles.
 template <Plan kPlan>
 struct OutputStaging {
-  static constexpr int kTokens = std::min(kPlan.block_m, 32);
+  static constexpr int kTokens = epilogue_tokens(kPlan);
   alignas(128) std::uint8_t rows[kPlan.math_warpgroups][kTokens][kSlabRows * 2];
 };
 
@@ -88,6 +88,7 @@ struct Control {
   std::uint64_t first_epoch;
   std::uint64_t gate_seen;  // the rank's gate, as the relaying team saw it last
   RolesJoined roles_joined;
+  std::uint32_t relay_has_left;  // the relaying team gave up; gate_seen is final
   std::uint32_t is_abandoned;    // the token loader gave up; no more blocks are to be fed
 };
 

@@ -18,17 +18,39 @@ class ActivationStore {
   static constexpr int kTokens = kPlan.block_m;
   using Staging = ActivationStaging<kPlan>;
   using Set = ActivationSet<kPlan>;
+  using Part = Chunk<kPlan>;
+
+  // What a thread's two rows, a gate and its up, bring to the sums.
+  struct Biases {
+    float gate = 0.0F;
+    float up = 0.0F;
+  };
+  struct RowPair {
+    PowerPair gate, up;
+    Biases bias;
+  };
 
   // `set`: the shared address of the set that the block uses.
   MEGAMOE_DEVICE ActivationStore(const BlockWork<kPlan>& work, std::uint32_t set)
       : work_(work), set_(set) {}
 
-  // One slab's sums, which become activations in place: sum[2j + i] is token 8j + 2 * (lane % 4) + i.
-  MEGAMOE_DEVICE void stage(int slab, float (&sum)[kTokens / 2]) {
+  // One slab's sums to 32 columns of the set.
+  MEGAMOE_DEVICE void stage(int slab, const float (&sum)[kTokens / 2]) {
+    const int row = work_.upper_row(slab);
+    const RowPair rows{work_.header.base_power(row), work_.header.base_power(row + 8), biases(slab)};
+    const int tokens = work_.block.rows();
     sync_warpgroup(work_.place.warpgroup);  // the slab before has read its maxima
-    activate(slab, sum);
-    sync_warpgroup(work_.place.warpgroup);
-    quantise(slab, sum);
+    MEGAMOE_NO_UNROLL
+    for (int number = 0; number < Part::kCount; ++number) {
+      const int first = number * Part::kTokens;
+      if (first >= tokens) break;
+      const Part part(sum, number);
+      float activations[Part::kPairs];
+      activate(part, first, rows, activations);
+      note_largest(first, activations);
+      sync_warpgroup(work_.place.warpgroup);
+      quantise(slab, first, activations);
+    }
   }
 
   // A slab past the last: its columns are zeros of the padding.
@@ -106,10 +128,6 @@ class ActivationStore {
            (work_.place.warpgroup * kTokens + token) * 16;
   }
 
-  struct Biases {
-    float gate = 0.0F;
-    float up = 0.0F;
-  };
   MEGAMOE_DEVICE Biases biases(int slab) const {
     const Problem& problem = work_.here.args.call.problem;
     if (!problem.has_biases) return {};
@@ -120,82 +138,74 @@ class ActivationStore {
             bias[gate_up_row(row + 8, problem.intermediate)]};
   }
 
-  // Tokens are taken a few at a time: what is loaded, computed, exchanged and stored for them overlaps, which it would
-  // not do token by token, since shared-memory accesses keep their order.
-  static constexpr int kBatch = kTokens / 4 < 8 ? kTokens / 4 : 8;
-
-  MEGAMOE_DEVICE void activate(int slab, float (&sum)[kTokens / 2]) {
-    const int row = work_.upper_row(slab);
-    const PowerPair gate_power = work_.header.base_power(row);
-    const PowerPair up_power = work_.header.base_power(row + 8);
-    const Biases bias = biases(slab);
+  MEGAMOE_DEVICE void activate(const Part& part,
+                               int first,
+                               const RowPair& rows,
+                               float (&activations)[Part::kPairs]) {
     const ActivationForm form(work_.here.args.call.problem.activation);
     MEGAMOE_UNROLL
-    for (int first = 0; first < kTokens / 4; first += kBatch) {
-      int2 exponents[kBatch / 2];
-      float2 weights[kBatch / 2];
-      MEGAMOE_UNROLL
-      for (int i = 0; i < kBatch / 2; ++i) {
-        exponents[i] = work_.header.exponents(work_.token_of(first + 2 * i));
-        weights[i] = work_.header.routing_weights(work_.token_of(first + 2 * i));
-      }
-      MEGAMOE_UNROLL
-      for (int i = 0; i < kBatch; ++i) {
-        const int t = first + i;
-        const int at = t / 2 * 4 + t % 2;
-        const PowerPair power(i % 2 == 0 ? exponents[i / 2].x : exponents[i / 2].y);
-        const float gate = scaled(sum[at], gate_power, power) + bias.gate;
-        const float up = scaled(sum[at + 2], up_power, power) + bias.up;
-        const std::uint32_t rounded = ptx::to_bfloat16x2(gate, up);
-        sum[t] = form(__uint_as_float(rounded << 16),
-                      __uint_as_float(rounded & 0xFFFF0000U),
-                      i % 2 == 0 ? weights[i / 2].x : weights[i / 2].y);
-      }
-      note_largest(first, sum);
+    for (int t = 0; t < Part::kPairs; t += 2) {
+      const int2 exponents = work_.header.exponents(work_.token_of(first, t));
+      const float2 weights = work_.header.routing_weights(work_.token_of(first, t));
+      activations[t] =
+          activation(form, rows, &part.sums[Part::upper(t)], exponents.x, weights.x);
+      activations[t + 1] =
+          activation(form, rows, &part.sums[Part::upper(t + 1)], exponents.y, weights.y);
     }
+  }
+
+  // `sums`: the gate's, and 2 further the up's.
+  static MEGAMOE_DEVICE float activation(const ActivationForm& form,
+                                         const RowPair& rows,
+                                         const float* sums,
+                                         int exponent,
+                                         float routing_weight) {
+    const PowerPair power(exponent);
+    const float gate = scaled(sums[0], rows.gate, power) + rows.bias.gate;
+    const float up = scaled(sums[2], rows.up, power) + rows.bias.up;
+    const std::uint32_t rounded = ptx::to_bfloat16x2(gate, up);
+    return form(__uint_as_float(rounded << 16),
+                __uint_as_float(rounded & 0xFFFF0000U),
+                routing_weight);
   }
 
   static MEGAMOE_DEVICE float scaled(float sum, const PowerPair& row, const PowerPair& token) {
     return sum * row.first * token.first * row.second * token.second;
   }
 
-  // The largest of the warp's eight columns of each token of a batch: lanes with the same lane % 4.
-  MEGAMOE_DEVICE void note_largest(int first, const float (&activations)[kTokens / 2]) {
-    std::uint32_t bits[kBatch];
+  // The largest of the warp's eight columns of each token: lanes with the same lane % 4.
+  MEGAMOE_DEVICE void note_largest(int first, const float (&activations)[Part::kPairs]) {
+    std::uint32_t bits[Part::kPairs];
     MEGAMOE_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      bits[i] = __float_as_uint(activations[first + i]) & 0x7FFFFFFFU;
+    for (int t = 0; t < Part::kPairs; ++t)
+      bits[t] = __float_as_uint(activations[t]) & 0x7FFFFFFFU;
     MEGAMOE_UNROLL
     for (int apart = 4; apart < kWarpThreads; apart *= 2) {
       MEGAMOE_UNROLL
-      for (int i = 0; i < kBatch; ++i)
-        bits[i] = max(bits[i], __shfl_xor_sync(0xFFFFFFFFU, bits[i], apart));
+      for (int t = 0; t < Part::kPairs; ++t)
+        bits[t] = max(bits[t], __shfl_xor_sync(0xFFFFFFFFU, bits[t], apart));
     }
     if (work_.place.lane() >= 4) return;
     MEGAMOE_UNROLL
-    for (int i = 0; i < kBatch; ++i)
-      ptx::store_shared_u32(
-          largest_address(work_.token_of(first + i)) + work_.place.warp() * 4, bits[i]);
+    for (int t = 0; t < Part::kPairs; ++t)
+      ptx::store_shared_u32(largest_address(work_.token_of(first, t)) + work_.place.warp() * 4,
+                            bits[t]);
   }
 
-  MEGAMOE_DEVICE void quantise(int slab, const float (&activations)[kTokens / 2]) {
+  MEGAMOE_DEVICE void quantise(int slab, int first, const float (&activations)[Part::kPairs]) {
+    std::uint32_t largest[Part::kPairs];
     MEGAMOE_UNROLL
-    for (int first = 0; first < kTokens / 4; first += kBatch) {
-      std::uint32_t largest[kBatch];
-      MEGAMOE_UNROLL
-      for (int i = 0; i < kBatch; ++i) {
-        const uint4 of_warps = ptx::load_shared_u32x4(largest_address(work_.token_of(first + i)));
-        largest[i] = max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
-      }
-      MEGAMOE_UNROLL
-      for (int i = 0; i < kBatch; ++i)
-        store_code(slab, first + i, activations[first + i], largest[i]);
+    for (int t = 0; t < Part::kPairs; ++t) {
+      const uint4 of_warps = ptx::load_shared_u32x4(largest_address(work_.token_of(first, t)));
+      largest[t] = max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
     }
+    MEGAMOE_UNROLL
+    for (int t = 0; t < Part::kPairs; ++t)
+      store_code(slab, work_.token_of(first, t), activations[t], largest[t]);
   }
 
-  MEGAMOE_DEVICE void store_code(int slab, int t, float activation, std::uint32_t largest) {
+  MEGAMOE_DEVICE void store_code(int slab, int token, float activation, std::uint32_t largest) {
     const int column = slab * kGroup + work_.place.warp() * 8 + work_.place.lane() / 4;
-    const int token = work_.token_of(t);
     const Ue8m0 scale = activation_scale(largest);
     const bool is_finite = !is_nan(scale);
     const std::uint32_t code =

@@ -19,42 +19,60 @@ class OutputStore {
         rows_(work.here.outputs() +
               work.place.warpgroup * static_cast<std::uint32_t>(sizeof(Staging::rows[0]))) {}
 
-  MEGAMOE_DEVICE void push(int slab, float (&sum)[kTokens / 2]) {
-    finish_sums(slab, sum);
-    MEGAMOE_UNROLL
-    for (int first = 0; first < kTokens; first += Staging::kTokens) {
-      if (first >= work_.block.rows()) break;
+  MEGAMOE_DEVICE void push(int slab, const float (&sum)[kTokens / 2]) {
+    const int row = work_.upper_row(slab);
+    const RowPair rows{work_.header.base_power(row), work_.header.base_power(row + 8), biases(slab)};
+    const int tokens = work_.block.rows();
+    MEGAMOE_NO_UNROLL
+    for (int number = 0; number < Part::kCount; ++number) {
+      const int first = number * Part::kTokens;
+      if (first >= tokens) break;
+      Part part(sum, number);
+      finish_sums(rows, first, part);
       sync_warpgroup(work_.place.warpgroup);  // the chunk before has left
-      turn(sum + first / 2);
+      turn(part.sums);
       sync_warpgroup(work_.place.warpgroup);
       push_chunk(slab, first);
     }
   }
 
  private:
-  MEGAMOE_DEVICE void finish_sums(int slab, float (&sum)[kTokens / 2]) {
+  using Part = Chunk<kPlan>;
+  static_assert(Part::kTokens == Staging::kTokens);
+
+  struct Biases {
+    float upper = 0.0F;
+    float lower = 0.0F;
+  };
+  struct RowPair {
+    PowerPair upper, lower;
+    Biases bias;
+  };
+
+  MEGAMOE_DEVICE Biases biases(int slab) const {
     const Problem& problem = work_.here.args.call.problem;
-    const int row = work_.upper_row(slab);
-    const PowerPair upper = work_.header.base_power(row);
-    const PowerPair lower = work_.header.base_power(row + 8);
-    MEGAMOE_UNROLL
-    for (int i = 0; i < kTokens / 2; i += 4) {
-      sum[i] = sum[i] * upper.first * upper.second;
-      sum[i + 1] = sum[i + 1] * upper.first * upper.second;
-      sum[i + 2] = sum[i + 2] * lower.first * lower.second;
-      sum[i + 3] = sum[i + 3] * lower.first * lower.second;
-    }
-    if (!problem.has_biases) return;
-    const int channel = work_.block.n() * kBlockRows + row;
+    if (!problem.has_biases) return {};
+    const int channel = work_.block.n() * kBlockRows + work_.upper_row(slab);
     const float* bias = work_.here.args.linear2.bias +
                         static_cast<std::int64_t>(work_.block.expert()) * problem.hidden;
-    const float upper_bias = channel < problem.hidden ? bias[channel] : 0.0F;
-    const float lower_bias = channel + 8 < problem.hidden ? bias[channel + 8] : 0.0F;
+    return {channel < problem.hidden ? bias[channel] : 0.0F,
+            channel + 8 < problem.hidden ? bias[channel + 8] : 0.0F};
+  }
+
+  MEGAMOE_DEVICE void finish_sums(const RowPair& rows, int first, Part& part) {
     MEGAMOE_UNROLL
-    for (int t = 0; t < kTokens / 4; ++t) {
-      const float weight = work_.header.routing_weight(work_.token_of(t));
-      sum[t / 2 * 4 + t % 2] += upper_bias * weight;
-      sum[t / 2 * 4 + t % 2 + 2] += lower_bias * weight;
+    for (int t = 0; t < Part::kPairs; ++t) {
+      float* sums = &part.sums[Part::upper(t)];
+      sums[0] = sums[0] * rows.upper.first * rows.upper.second;
+      sums[2] = sums[2] * rows.lower.first * rows.lower.second;
+    }
+    if (!work_.here.args.call.problem.has_biases) return;
+    MEGAMOE_UNROLL
+    for (int t = 0; t < Part::kPairs; ++t) {
+      const float weight = work_.header.routing_weight(work_.token_of(first, t));
+      float* sums = &part.sums[Part::upper(t)];
+      sums[0] += rows.bias.upper * weight;
+      sums[2] += rows.bias.lower * weight;
     }
   }
 

@@ -86,6 +86,7 @@ template <Plan kPlan>
 MEGAMOE_DEVICE void load_tokens(const Context<kPlan>& here, Team<kPlan, Role::kLoadTokens>& m) {
   const Call& call = here.args.call;
   if (!wait_at_gate(m, call, 1)) return;
+  m.decide_alone();
   FeedConsumer feed(here.feed());
   TileProducer<kPlan> tiles(here.stages());
   HeaderProducer<kPlan> headers(here.headers());

@@ -59,6 +59,7 @@ MEGAMOE_DEVICE void load_weights(const Context<kPlan>& here, Team<kPlan, Role::k
     }
     next_slot(Block{});
   }
+  m.decide_alone();
   join_roles(m);
   if (wait_at_gate(m, call, 2)) join_roles(m);
 }

@@ -6,27 +6,40 @@
 
 namespace megamoe::sm90 {
 
+// What a measurement may put in the place of the release kernel's nothing.
+struct NoProbe {
+  static constexpr bool kStores = true;  // false: sums are dropped, the main loop runs alone
+  MEGAMOE_DEVICE void multiplied(Phase) {}
+  MEGAMOE_DEVICE void stored(Phase) {}
+};
+
 // One math warpgroup's walk over the blocks that load_weights feeds.
-// `kStores` is false only in measurements of the main loop: sums are dropped.
-template <Plan kPlan, bool kStores = true>
+template <Plan kPlan, class Probe = NoProbe>
 class MathRole {
  public:
+  static constexpr bool kStores = Probe::kStores;
+
   MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
                           Team<kPlan, Role::kMath>& m,
-                          const MathPlace& place)
+                          const MathPlace& place,
+                          Probe probe = {})
       : here_(here),
         m_(m),
         place_(place),
         tiles_(here.stages()),
         feed_(here.feed()),
         headers_(here.headers()),
-        sets_(here.activations()) {}
+        sets_(here.activations()),
+        probe_(probe) {}
 
-  MEGAMOE_DEVICE bool run() {
+  MEGAMOE_DEVICE void run() {
     for (;;) {
       const FedBlock block{feed_.wait()};
-      if (block.is_end()) return true;
-      const BlockWork<kPlan> work{here_, block, {headers_.wait()}, place_};
+      if (block.is_end()) return;
+      // Opaque, so that what derives from the thread is computed in each block and not kept from block to block.
+      const MathPlace place{place_.warpgroup,
+                            static_cast<int>(ptx::opaque(static_cast<unsigned>(place_.thread)))};
+      const BlockWork<kPlan> work{here_, block, {headers_.wait()}, place};
       if (block.phase() == Phase::kLinear1)
         linear1(work);
       else
@@ -45,12 +58,14 @@ class MathRole {
       const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear1>(work, pass, slab, sum);
+      probe_.multiplied(Phase::kLinear1);
       if constexpr (!kStores) continue;
       if (pass == 0) sets_.wait_until_empty();
       if (has_rows)
         store.stage(slab, sum);
       else
         store.stage_nothing(slab);
+      probe_.stored(Phase::kLinear1);
     }
     if constexpr (!kStores) return;
     if (store.is_last()) store.write_out();
@@ -64,8 +79,10 @@ class MathRole {
       const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear2>(work, pass, slab, sum);
+      probe_.multiplied(Phase::kLinear2);
       // Without its header nobody knows where the rows would go.
       if (kStores && has_rows && work.header.is_filled()) store.push(slab, sum);
+      probe_.stored(Phase::kLinear2);
     }
   }
 
@@ -78,7 +95,7 @@ class MathRole {
                                float (&sum)[kSums]) {
     const BlockShape shape(here_.layout(kPhase), work.block.n());
     if (slab < shape.slabs) {
-      Multiply<kPlan, kPhase>(tiles_, place_).run(shape.steps, sum);
+      Multiply<kPlan, kPhase>(tiles_, work.place).run(shape.steps, sum);
       if constexpr (!kStores)
         for (float& value : sum)
           ptx::pin(value);
@@ -115,6 +132,7 @@ class MathRole {
   FeedConsumer feed_;
   HeaderConsumer<kPlan> headers_;
   ReusedSlots<ActivationSet<kPlan>, ActivationStaging<kPlan>::kSets> sets_;
+  Probe probe_;
 };
 
 // Role: math
@@ -128,7 +146,11 @@ template <Plan kPlan>
 MEGAMOE_DEVICE void math(const Context<kPlan>& here,
                          Team<kPlan, Role::kMath>& m,
                          const MathPlace& place) {
-  (void)compute(m, here.args.call, [&] { return MathRole<kPlan>(here, m, place).run(); });
+  (void)compute(m, here.args.call, [&] {
+    MathRole<kPlan>(here, m, place).run();
+    m.decide_alone();
+    return true;
+  });
 }
 
 }  // namespace megamoe::sm90

@@ -11,9 +11,9 @@
 
 namespace megamoe {
 
-LifeLine::LifeLine() {
+LifeLine::LifeLine(bool may_use_pidfd) {
   constexpr int kPidfdOpen = 434;  // the same number on every architecture; glibc 2.36 names it
-  for_others_ = FileHandle(static_cast<int>(syscall(kPidfdOpen, getpid(), 0)));
+  if (may_use_pidfd) for_others_ = FileHandle(static_cast<int>(syscall(kPidfdOpen, getpid(), 0)));
   if (for_others_.is_open()) return;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw_system_error("pipe2", errno);

@@ -10,8 +10,10 @@ namespace megamoe {
 /// other end this process never writes.
 class LifeLine {
  public:
-  LifeLine();
+  /// Without pidfds (tests) it is what it would be on an older kernel.
+  explicit LifeLine(bool may_use_pidfd = true);
   int for_others() const { return for_others_.get(); }
+  const char* kind() const { return kept_.is_open() ? "a pipe" : "a pidfd"; }
 
  private:
   FileHandle for_others_;

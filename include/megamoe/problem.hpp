@@ -9,7 +9,7 @@ inline constexpr int kMaxRanks = 72;             ///< one NVLink domain of the l
 inline constexpr int kMaxExperts = 1024;         ///< over all ranks
 inline constexpr int kMaxTopk = 32;              ///< k-slots of a token
 inline constexpr int kMaxCapacity = 65'536;      ///< tokens of a rank in one call
-inline constexpr int kMaxLinearWidth = 1 << 20;  ///< of hidden and of intermediate
+inline constexpr int kMaxLinearWidth = 1 << 19;  ///< of hidden and of intermediate
 
 /// Which gated activation stands between linear 1 and linear 2.
 enum class ActivationKind : std::uint8_t {

@@ -112,13 +112,13 @@ void check(const Tensors& tensors, const ModelConfig& config, WeightFacts& facts
           gate_up.shape[1],
           " rows an expert; gate and up alternate, so it must be even");
   facts.intermediate = checked_width(gate_up, "the intermediate size", gate_up.shape[1] / 2);
-  require(gate_up.shape[2] <= kMaxWidth,
+  require(gate_up.shape[2] <= kMaxLinearWidth,
           ErrorCode::kBadFile,
           gate_up.where(),
           " has ",
           gate_up.shape[2],
           " groups a row; the most is ",
-          kMaxWidth / kGroupSize);
+          kMaxLinearWidth / kGroupSize);
   facts.hidden = checked_width(gate_up, "the hidden size", gate_up.shape[2] * kGroupSize);
   const Axis experts{"experts", facts.experts};
   const Axis rows1{"rows", 2 * std::int64_t{facts.intermediate}};

@@ -9,12 +9,11 @@
 
 namespace megamoe {
 
-inline constexpr std::int64_t kMaxWidth = std::int64_t{1} << 20;  // of hidden and intermediate
 
 /// A width that a tensor's axis gives, as an int; throws unless it is a multiple of 32 from 32 to
-/// kMaxWidth.
+/// kMaxLinearWidth.
 inline int checked_width(const TensorView& tensor, std::string_view meaning, std::int64_t width) {
-  require(width >= 32 && width <= kMaxWidth && width % 32 == 0,
+  require(width >= 32 && width <= kMaxLinearWidth && width % 32 == 0,
           ErrorCode::kBadFile,
           tensor.where(),
           " has shape ",
@@ -24,7 +23,7 @@ inline int checked_width(const TensorView& tensor, std::string_view meaning, std
           " ",
           width,
           "; it must be a multiple of 32 from 32 to ",
-          kMaxWidth);
+          kMaxLinearWidth);
   return static_cast<int>(width);
 }
 

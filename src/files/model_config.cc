@@ -150,8 +150,8 @@ void read_block_size(const std::string& path, const Keys& keys, ModelConfig& con
           ": weight_block_size is ",
           Keys::shown(*block),
           "; it must be two integers");
-  config.scale_block_rows = keys.checked((*block)[0], "weight_block_size[0]", 1, kMaxWidth);
-  config.scale_block_columns = keys.checked((*block)[1], "weight_block_size[1]", 1, kMaxWidth);
+  config.scale_block_rows = keys.checked((*block)[0], "weight_block_size[0]", 1, kMaxLinearWidth);
+  config.scale_block_columns = keys.checked((*block)[1], "weight_block_size[1]", 1, kMaxLinearWidth);
 }
 
 }  // namespace
@@ -166,9 +166,9 @@ ModelConfig read_model_config(const std::string& path) {
   config.model_type = rule.model_type;
   config.experts = keys.integer(rule.experts_key, 1, kMaxExperts);
   config.topk = keys.integer("num_experts_per_tok", 1, kMaxTopk);
-  config.hidden = keys.integer("hidden_size", 1, kMaxWidth);
-  config.intermediate = keys.integer(rule.intermediate_key, 1, kMaxWidth);
-  config.first_expert_layer = keys.integer("first_k_dense_replace", 0, kMaxWidth).value_or(0);
+  config.hidden = keys.integer("hidden_size", 1, kMaxLinearWidth);
+  config.intermediate = keys.integer(rule.intermediate_key, 1, kMaxLinearWidth);
+  config.first_expert_layer = keys.integer("first_k_dense_replace", 0, kMaxLinearWidth).value_or(0);
   config.swiglu_limit = read_limit(path, keys);
   read_block_size(path, keys, config);
   return config;

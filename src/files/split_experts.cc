@@ -78,13 +78,13 @@ std::vector<SplitExpert> open_split_experts(Checkpoint& checkpoint,
   }
   const TensorView& gate = experts.front().gate.weight;
   facts.intermediate = checked_width(gate, "the intermediate size", gate.shape[0]);
-  require(gate.shape[1] <= kMaxWidth,
+  require(gate.shape[1] <= kMaxLinearWidth,
           ErrorCode::kBadFile,
           gate.where(),
           " has ",
           gate.shape[1],
           " columns; the most is ",
-          kMaxWidth);
+          kMaxLinearWidth);
   facts.hidden = checked_width(gate, "the hidden size", elements_of_row(gate, gate.shape[1]));
   require_config_agrees(config, "hidden size", config.hidden, facts.hidden, gate);
   require_config_agrees(config, "intermediate size", config.intermediate, facts.intermediate, gate);

@@ -109,7 +109,7 @@ void require_between(const char* field, std::int64_t value, std::int64_t least, 
 
 void validate(const SyntheticLayer& layer) {
   const auto require_width = [](const char* field, int width) {
-    require_between(field, width, 32, kMaxWidth);
+    require_between(field, width, 32, kMaxLinearWidth);
     require(width % 32 == 0,
             ErrorCode::kInvalidArgument,
             field,

@@ -170,7 +170,7 @@ TEST(LayerFailure, MoreMemoryThanThereIsIsRefusedWithBothNumbers) {
   auto groups = Group::in_process(1);
   Problem problem = Trial::small(1);
   problem.capacity = kMaxCapacity;
-  problem.hidden = 1 << 20;
+  problem.hidden = kMaxLinearWidth;
   const std::string refusal = thrown_by([&] { Layer(groups[0], problem, test_options()); });
   EXPECT_TRUE(contains(refusal, "run failed: the symmetric memory of 1 rank needs ")) << refusal;
   EXPECT_TRUE(contains(refusal, " available. A smaller capacity")) << refusal;

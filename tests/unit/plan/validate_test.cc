@@ -55,9 +55,9 @@ TEST(Validate, RefusesWhatIsNotByName) {
   for (const int width : {0, -32, 16, 48, 33, kMaxLinearWidth + 32}) {
     const std::string text = std::to_string(width);
     EXPECT_EQ(refusal(&Problem::hidden, width),
-              "hidden is " + text + "; it must be a multiple of 32 from 32 to 1048576");
+              "hidden is " + text + "; it must be a multiple of 32 from 32 to 524288");
     EXPECT_EQ(refusal(&Problem::intermediate, width),
-              "intermediate is " + text + "; it must be a multiple of 32 from 32 to 1048576");
+              "intermediate is " + text + "; it must be a multiple of 32 from 32 to 524288");
   }
   EXPECT_EQ(refusal(&Problem::capacity, 0), "capacity is 0; it must be 1 to 65536");
   EXPECT_EQ(refusal(&Problem::capacity, 65'537), "capacity is 65537; it must be 1 to 65536");

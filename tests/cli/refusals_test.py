@@ -110,7 +110,7 @@ class Refusals(CliCase):
     def test_shapes_that_do_not_meet(self):
         wide = self.write("wide", Tokens(Layer(96, 32, 4), 8, 2).tensors())
         self.before = self.remaining()
-        self.refuse_forward(BAD_INPUT, ["hidden size 64", "wide", "hidden size 96"], tokens=wide)
+        self.refuse_forward(BAD_INPUT, ["w has hidden size 64", "wide has 96"], tokens=wide)
 
     def refuse_input(self, words, changed, code=BAD_INPUT):
         self.write("bad", {**self.tokens.tensors(), **changed})

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "base/check.hpp"
+#include "cli/numbers.hpp"
 #include "files/model_shapes.hpp"
 
 namespace megamoe::cli {
@@ -35,6 +37,21 @@ float clamp_of(double value) {
           value,
           "; it must be at least 0");  // NaN is not
   return static_cast<float>(value);
+}
+
+/// A value that the activation has no use for would be a wrong result without a word.
+void require_used(const ActivationArguments& arguments, ActivationKind kind) {
+  const bool is_oai = kind == ActivationKind::kSwigluOai;
+  const char* const stray = is_oai && arguments.clamp    ? "--clamp"
+                            : !is_oai && arguments.alpha ? "--alpha"
+                            : !is_oai && arguments.limit ? "--limit"
+                                                         : nullptr;
+  require(stray == nullptr,
+          ErrorCode::kInvalidArgument,
+          stray == nullptr ? "" : stray,
+          " is given; the activation ",
+          is_oai ? kSwigluOaiName : kSwigluName,
+          " has none (--activation says which)");
 }
 
 std::string known_shapes() {
@@ -69,17 +86,20 @@ LayerShape parse_numbers(const std::string& text) {
 void add_weights(CLI::App& verb, WeightArguments& to) {
   verb.add_option("--weights", to.path, "layer file, or a checkpoint's folder, file or index")
       ->required();
-  verb.add_option("--layer", to.options.layer, "layer of a checkpoint");
-  verb.add_flag(
-      "--requantise", to.options.allow_requantise, "let bf16 and FP8 weights become MXFP4");
+  add_layer(verb, to.options);
+}
+
+void add_layer(CLI::App& verb, WeightOptions& to) {
+  add_whole_number(verb, "--layer", to.layer, {.least = 0}, "layer of a checkpoint");
+  verb.add_flag("--requantise", to.allow_requantise, "let bf16 and FP8 weights become MXFP4");
 }
 
 void add_activation(CLI::App& verb, ActivationArguments& to) {
   verb.add_option("--activation", to.kind, "default: what the weights suggest")
       ->check(one_of({std::string(kSwigluName), std::string(kSwigluOaiName)}));
-  verb.add_option("--clamp", to.clamp, "swiglu: clamps gate and up; at least 0");
-  verb.add_option("--alpha", to.alpha, "swiglu-oai: of the sigmoid");
-  verb.add_option("--limit", to.limit, "swiglu-oai: clamps gate and up");
+  add_number(verb, "--clamp", to.clamp, "swiglu: clamps gate and up; at least 0");
+  add_number(verb, "--alpha", to.alpha, "swiglu-oai: of the sigmoid");
+  add_number(verb, "--limit", to.limit, "swiglu-oai: clamps gate and up; at least 0");
   verb.add_option_function<std::string>(
           "--fast-math",
           [&to](const std::string& word) { to.fast_math = word == "on"; },
@@ -92,6 +112,7 @@ Activation activation_of(const ActivationArguments& arguments, const Activation&
   if (!arguments.kind.empty())
     activation.kind =
         arguments.kind == kSwigluOaiName ? ActivationKind::kSwigluOai : ActivationKind::kSwiglu;
+  require_used(arguments, activation.kind);
   if (arguments.clamp) activation.clamp = clamp_of(*arguments.clamp);
   if (arguments.limit) activation.limit = bounded("--limit", *arguments.limit);
   if (arguments.alpha) {
@@ -109,35 +130,51 @@ Activation activation_of(const ActivationArguments& arguments, const Activation&
 void add_machine(CLI::App& verb, RunArguments& to) {
   verb.add_option("--machine", to.layer.machine, "auto: a GPU that this build knows, else the CPU")
       ->check(one_of({"auto", "cpu", "sm90", "sm100"}));
-  verb.add_option("--num-sms", to.num_sms, "SMs of a GPU that may be used");
-  verb.add_option("--pool-rows", to.layer.pool_rows, "rows of the pool, rounded up to 384")
-      ->check(CLI::PositiveNumber);
-  verb.add_option("--memory-budget",
-                  to.layer.memory_budget,
-                  "bytes of a rank's symmetric memory, for the pool's default");
+  add_whole_number(verb, "--num-sms", to.num_sms, {.least = 1}, "SMs of a GPU that may be used");
+  add_whole_number(
+      verb, "--pool-rows", to.layer.pool_rows, {.least = 1}, "rows of the pool, rounded up to 384");
+  add_whole_number(verb,
+                   "--memory-budget",
+                   to.layer.memory_budget,
+                   {.least = 1},
+                   "bytes of a rank's symmetric memory, for the pool's default");
 }
 
 void add_run(CLI::App& verb, RunArguments& to) {
   add_machine(verb, to);
-  verb.add_option(
-      "--ranks", to.ranks, "default: the length of the input's tokens_per_rank, else 1");
+  add_whole_number(verb,
+                   "--ranks",
+                   to.ranks,
+                   {.least = 1, .most = kMaxRanks},
+                   "default: the length of the input's tokens_per_rank, else 1");
   verb.add_option("--launch", to.launch, "ranks as threads or as processes")
       ->check(one_of({"threads", "processes"}));
-  verb.add_option("--workers", to.layer.workers, "of a rank (default: cores / ranks, at least 1)")
-      ->check(CLI::PositiveNumber);
-  verb.add_option(
-      "--capacity", to.capacity, "tokens that a rank may bring (default: the most that one has)");
+  add_whole_number(verb,
+                   "--workers",
+                   to.layer.workers,
+                   {.least = 1},
+                   "of a rank (default: cores / ranks, at least 1)");
+  add_whole_number(verb,
+                   "--capacity",
+                   to.capacity,
+                   {.least = 1, .most = kMaxCapacity},
+                   "the most tokens of a rank (default: what the input needs)");
   verb.add_option("--isa",
                   to.layer.instruction_set,
                   "instruction set of the CPU machine (default: the best there is)");
   verb.add_option("--numerics", to.numerics, "fast or exact, for machines that have both")
       ->check(one_of({"fast", "exact"}));
-  verb.add_option("--timeout-ms", to.layer.timeout_ms, "bound of every wait; 0: none");
+  add_whole_number(
+      verb, "--timeout-ms", to.layer.timeout_ms, {.least = 0}, "bound of every wait; 0: none");
 }
 
 void add_shape(CLI::App& verb, ShapeArguments& to) {
   verb.add_option("--shape", to.shape, "model name, or H,I,E,K");
-  verb.add_option("--experts", to.experts, "cuts the shape down to so many experts");
+  add_whole_number(verb,
+                   "--experts",
+                   to.experts,
+                   {.least = 1, .most = kMaxExperts},
+                   "cuts the shape down to so many experts");
 }
 
 LayerShape layer_shape(const ShapeArguments& arguments) {
@@ -147,6 +184,23 @@ LayerShape layer_shape(const ShapeArguments& arguments) {
                        : parse_numbers(arguments.shape);
   if (arguments.experts) shape.experts = *arguments.experts;
   return shape;
+}
+
+void require_other_file(const FileFlag& written, const FileFlag& other) {
+  namespace fs = std::filesystem;
+  if (written.path.empty() || other.path.empty()) return;
+  std::error_code ignored;
+  const bool is_same = fs::equivalent(written.path, other.path, ignored) ||
+                       fs::weakly_canonical(fs::absolute(written.path), ignored) ==
+                           fs::weakly_canonical(fs::absolute(other.path), ignored);
+  require(!is_same,
+          ErrorCode::kInvalidArgument,
+          written.flag,
+          " is ",
+          written.path,
+          ", the same file as ",
+          other.flag,
+          "; it would be written over");
 }
 
 }  // namespace megamoe::cli

@@ -20,6 +20,7 @@ struct WeightArguments {
   WeightOptions options;
 };
 void add_weights(CLI::App& verb, WeightArguments& to);
+void add_layer(CLI::App& verb, WeightOptions& to);
 
 /// Which activation; what is not said comes from the weights.
 struct ActivationArguments {
@@ -56,5 +57,12 @@ struct LayerShape {
   int hidden = 0, intermediate = 0, experts = 0, topk = 0;
 };
 LayerShape layer_shape(const ShapeArguments& arguments);
+
+/// A file that a flag names.
+struct FileFlag {
+  std::string flag, path;
+};
+/// Refuses to write over a file that the same command reads or writes.
+void require_other_file(const FileFlag& written, const FileFlag& other);
 
 }  // namespace megamoe::cli

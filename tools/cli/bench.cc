@@ -9,6 +9,8 @@
 #include "base/check.hpp"
 #include "cli/bench_tokens.hpp"
 #include "cli/layer_run.hpp"
+#include "cli/numbers.hpp"
+#include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "megamoe/ceilings.hpp"
@@ -88,7 +90,11 @@ class RankBench {
     std::uint64_t rows = 0;
     std::uint64_t active = 0;
     const int calls = agreed_calls(layer, group, count);
+    Progress progress(sentence("calls of ", count, " tokens"),
+                      static_cast<std::uint64_t>(calls),
+                      group.rank() == 0);
     for (int call = 0; call < calls; ++call) {
+      progress.advance_to(static_cast<std::uint64_t>(call));
       tokens_.load(layer, group.rank(), count, call + 1);
       const auto start = Clock::now();
       const CallReport report =
@@ -218,20 +224,22 @@ void print_json(const LayerRun& run,
 }
 
 ExitCode bench(const BenchVerb& arguments) {
-  require(!arguments.tokens.empty() &&
-              *std::min_element(arguments.tokens.begin(), arguments.tokens.end()) >= 1,
+  require(arguments.seconds >= 0,
           ErrorCode::kInvalidArgument,
-          "--tokens must be a list of numbers of at least 1");
-  require(arguments.calls >= 1,
-          ErrorCode::kInvalidArgument,
-          "--calls is ",
-          arguments.calls,
-          "; it must be at least 1");
+          "--seconds is ",
+          arguments.seconds,
+          "; it must be at least 0");
   const bool has_files = !arguments.weights.empty() && !arguments.input.empty();
   require(has_files != !arguments.shape.shape.empty(),
           ErrorCode::kInvalidArgument,
           "bench takes either --shape, or --weights and --input");
   const int most = *std::max_element(arguments.tokens.begin(), arguments.tokens.end());
+  require(most <= arguments.run.capacity.value_or(most),
+          ErrorCode::kInvalidArgument,
+          "--tokens has ",
+          most,
+          "; it must be at most --capacity, ",
+          arguments.run.capacity.value_or(most));
   const auto [run, tokens] = has_files
                                  ? bench_of_files({arguments.weights, arguments.weight_options},
                                                   arguments.input,
@@ -243,6 +251,7 @@ ExitCode bench(const BenchVerb& arguments) {
                                                   arguments.activation,
                                                   arguments.run,
                                                   most);
+  require_possible(run);
   const std::vector<std::string> results = launch(run, [&](Group group) {
     Layer layer = make_layer(group, run);
     return RankBench(arguments, *tokens).run(layer, group);
@@ -260,6 +269,19 @@ ExitCode bench(const BenchVerb& arguments) {
   return kGood;
 }
 
+void add_tokens(CLI::App& verb, std::vector<int>& to) {
+  verb.add_option_function<std::vector<std::string>>(
+          "--tokens",
+          [&to](const std::vector<std::string>& texts) {
+            to.clear();
+            for (const std::string& text : texts)
+              to.push_back(static_cast<int>(
+                  parse_whole_number("--tokens", text, {.least = 1, .most = kMaxCapacity})));
+          },
+          "of a rank, a list (default 1,8,32,128,512)")
+      ->delimiter(',');
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
@@ -269,16 +291,16 @@ void add_bench(CLI::App& app, Action& action) {
   add_shape(*verb, arguments->shape);
   verb->add_option("--weights", arguments->weights, "a layer of files instead of a synthetic one");
   verb->add_option("--input", arguments->input, "with --weights");
-  verb->add_option("--layer", arguments->weight_options.layer, "layer of a checkpoint");
-  verb->add_flag("--requantise",
-                 arguments->weight_options.allow_requantise,
-                 "let bf16 and FP8 weights become MXFP4");
-  verb->add_option("--tokens", arguments->tokens, "of a rank, a list (default 1,8,32,128,512)")
-      ->delimiter(',');
-  verb->add_option(
-      "--calls", arguments->calls, "timed calls of each (default 20; fewer when they take long)");
-  verb->add_option("--seconds", arguments->seconds, "about how long each may take (default 5)");
-  verb->add_option("--seed", arguments->seed, "of a synthetic layer (default 1)");
+  add_layer(*verb, arguments->weight_options);
+  add_tokens(*verb, arguments->tokens);
+  add_whole_number(*verb,
+                   "--calls",
+                   arguments->calls,
+                   {.least = 1},
+                   "timed calls of each (default 20; fewer when they take long)");
+  add_number(*verb, "--seconds", arguments->seconds, "about how long each may take (default 5)");
+  add_whole_number(
+      *verb, "--seed", arguments->seed, {.least = 0}, "of a synthetic layer (default 1)");
   add_activation(*verb, arguments->activation);
   add_run(*verb, arguments->run);
   verb->add_flag("--json", arguments->json, "print records as JSON");

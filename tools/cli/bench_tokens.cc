@@ -84,27 +84,30 @@ BenchRun bench_of_shape(const LayerShape& shape,
                         const RunArguments& arguments,
                         int most) {
   const int ranks = ranks_of(arguments);
-  const SyntheticLayer layer{.hidden = shape.hidden,
-                             .intermediate = shape.intermediate,
-                             .experts = shape.experts,
-                             .topk = shape.topk,
-                             .tokens = std::max(kFewestTokens, kWindows * most * ranks),
-                             .ranks = ranks,
-                             .seed = seed};
+  const SyntheticLayer layer{
+      .hidden = shape.hidden,
+      .intermediate = shape.intermediate,
+      .experts = shape.experts,
+      .topk = shape.topk,
+      .tokens =
+          std::clamp(kWindows * most * ranks, kFewestTokens, std::int64_t{kMaxCapacity} * ranks),
+      .ranks = ranks,
+      .seed = seed};
   validate(layer);
-  BenchRun bench{.run = {.problem = {.ranks = ranks,
-                                     .experts = shape.experts,
-                                     .topk = shape.topk,
-                                     .hidden = shape.hidden,
-                                     .intermediate = shape.intermediate,
-                                     .capacity = most,
-                                     .has_biases = false,
-                                     .activation = activation_of(activation, {})},
-                         .weights = make_synthetic_weights(layer),
-                         .input = nullptr,
-                         .tokens = {},
-                         .arguments = arguments},
-                 .tokens = nullptr};
+  BenchRun bench{
+      .run = {.problem = {.ranks = ranks,
+                          .experts = shape.experts,
+                          .topk = shape.topk,
+                          .hidden = shape.hidden,
+                          .intermediate = shape.intermediate,
+                          .capacity = static_cast<int>(arguments.capacity.value_or(most)),
+                          .has_biases = false,
+                          .activation = activation_of(activation, {})},
+              .weights = make_synthetic_weights(layer),
+              .input = nullptr,
+              .tokens = {},
+              .arguments = arguments},
+      .tokens = nullptr};
   validate(bench.run.problem);
   bench.tokens = std::make_unique<BenchTokens>(bench.run.problem, layer.tokens);
   const SyntheticRouting routing(layer);

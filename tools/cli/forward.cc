@@ -166,9 +166,13 @@ void print_line(const LayerRun& run, const CallFacts& facts, const std::string& 
 }
 
 ExitCode forward(const ForwardVerb& arguments) {
+  const FileFlag written{"--output", arguments.output};
+  require_other_file(written, {"--weights", arguments.weights.path});
+  require_other_file(written, {"--input", arguments.input});
   require_writable(arguments.output);
   const LayerRun run =
       open_run(arguments.weights, arguments.input, arguments.activation, arguments.run);
+  require_possible(run);
   OutputFile output(arguments.output, run.total_tokens(), run.problem.hidden, run.problem.experts);
   const CallFacts facts =
       gather(launch(run, [&](Group group) { return run_rank(run, output, std::move(group)); }));
@@ -197,7 +201,8 @@ void add_forward(CLI::App& app, Action& action) {
   add_run(*verb, arguments->run);
   verb->add_flag("--verify",
                  arguments->verify,
-                 "compare with the fp64 reference; exit code 1 when it disagrees");
+                 "compare with the fp64 reference; exit code 1 when it disagrees (the output is "
+                 "written all the same)");
   verb->add_flag("--json", arguments->json, "print facts as JSON");
   verb->callback([&action, arguments] { action = [arguments] { return forward(*arguments); }; });
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "cli/arguments.hpp"
+#include "cli/numbers.hpp"
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -55,6 +56,7 @@ ExitCode generate(const GenerateVerb& arguments) {
   require(!arguments.weights.empty() || !arguments.input.empty(),
           ErrorCode::kInvalidArgument,
           "nothing to write: give --weights, --input or both");
+  require_other_file({"--input", arguments.input}, {"--weights", arguments.weights});
   for (const std::string& path : {arguments.weights, arguments.input})
     if (!path.empty()) require_writable(path);
   nlohmann::ordered_json json = {{"hidden", layer.hidden},
@@ -92,11 +94,18 @@ void add_generate(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<GenerateVerb>();
   add_shape(*verb, arguments->shape);
   verb->get_option("--shape")->required();
-  verb->add_option("--tokens", arguments->tokens, "over all ranks")->required();
-  verb->add_option(
-      "--ranks", arguments->ranks, "that the tokens are split over evenly (default 1)");
-  verb->add_option(
-      "--seed", arguments->seed, "the same seed, the same bytes, on every computer (default 0)");
+  add_whole_number(*verb, "--tokens", arguments->tokens, {.least = 0}, "over all ranks")
+      ->required();
+  add_whole_number(*verb,
+                   "--ranks",
+                   arguments->ranks,
+                   {.least = 1, .most = kMaxRanks},
+                   "that the tokens are split over evenly (default 1)");
+  add_whole_number(*verb,
+                   "--seed",
+                   arguments->seed,
+                   {.least = 0},
+                   "the same seed, the same bytes, on every computer (default 0)");
   verb->add_option("--routing", arguments->routing, "uniform, zipf or hot (default uniform)");
   verb->add_option("--weights", arguments->weights, "where the layer goes");
   verb->add_option("--input", arguments->input, "where the tokens go");

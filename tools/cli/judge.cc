@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "cli/progress.hpp"
 
 namespace megamoe::cli {
 namespace {
@@ -73,13 +74,20 @@ nlohmann::ordered_json Judgement::to_json() const {
 Judgement judge(const LayerRun& run, std::span<const Bfloat16> y) {
   const std::int64_t count = std::min(kMostCompared, run.total_tokens());
   const Sample sample = sample_of(run, y, count);
+  const auto rows = static_cast<std::uint64_t>(count * run.problem.topk);
+  Progress progress("token-expert pairs of the reference", rows);
+  ReferenceOptions options;
+  options.progress = [&](std::int64_t done, std::int64_t) {
+    progress.advance_to(static_cast<std::uint64_t>(done));
+  };
   const ReferenceOutput wanted = reference_forward(run.problem,
                                                    *run.weights,
                                                    {.num_tokens = count,
                                                     .codes = sample.codes.data(),
                                                     .scales = sample.scales.data(),
                                                     .ids = sample.ids.data(),
-                                                    .routing_weights = sample.weights.data()});
+                                                    .routing_weights = sample.weights.data()},
+                                                   options);
   return {.comparison = compare(sample.y, wanted, run.problem.hidden),
           .compared_tokens = count,
           .total_tokens = run.total_tokens()};

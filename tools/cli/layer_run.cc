@@ -51,7 +51,9 @@ int capacity_of(const RunArguments& arguments, const std::vector<TokenRange>& to
   return static_cast<int>(capacity);
 }
 
-void require_machine(const RunArguments& arguments) {
+}  // namespace
+
+void require_machine_flags(const RunArguments& arguments) {
   const std::string& machine = arguments.layer.machine;
   const bool is_cpu = machine == "auto" || machine == "cpu";
   require(!is_cpu || arguments.numerics != "fast",
@@ -62,13 +64,15 @@ void require_machine(const RunArguments& arguments) {
           "--num-sms is given; the cpu machine takes --workers");
 }
 
-}  // namespace
+void require_possible(const LayerRun& run) {
+  static_cast<void>(Layer::symmetric_bytes(run.problem, run.arguments.layer));
+}
 
 LayerRun open_run(const WeightArguments& weights,
                   const std::string& input_path,
                   const ActivationArguments& activation,
                   const RunArguments& arguments) {
-  require_machine(arguments);
+  require_machine_flags(arguments);
   LayerRun run{.problem = {},
                .weights = open_weights(weights.path, weights.options),
                .input = std::make_unique<InputFile>(input_path),
@@ -152,7 +156,7 @@ std::vector<std::string> launch(const LayerRun& run, const RankBody& body) {
   const LaunchResult result = run.arguments.in_processes()
                                   ? launch_processes(run.problem.ranks, body)
                                   : launch_threads(run.problem.ranks, body);
-  if (!result.is_good()) throw Error(result.cause().code, result.cause().sentence);
+  if (!result.is_good()) throw Error(result.cause().code, result.explain());
   std::vector<std::string> results;
   for (const RankOutcome& rank : result.ranks)
     results.push_back(rank.result);

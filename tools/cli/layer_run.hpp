@@ -37,6 +37,13 @@ LayerRun open_run(const WeightArguments& weights,
                   const ActivationArguments& activation,
                   const RunArguments& arguments);
 
+/// Refuses flags that the machine has no use for.
+void require_machine_flags(const RunArguments& arguments);
+
+/// Refuses what no layer can be made of on this computer, before any work: a machine that is not
+/// here, memory over the budget.
+void require_possible(const LayerRun& run);
+
 /// Refuses an id past the last expert, naming file, token, slot and id.
 void require_known_experts(const InputFile& input, const std::string& path, const Problem& problem);
 

@@ -13,6 +13,16 @@ ExitCode report(const std::string& sentence, ExitCode code) {
   return code;
 }
 
+/// The parser library would only say that some verb is missing.
+void require_known_verb(const CLI::App& app, const std::string& word) {
+  std::string known;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == word) return;
+    known += (known.empty() ? "" : ", ") + verb->get_name();
+  }
+  throw Error(ErrorCode::kInvalidArgument, "there is no verb \"" + word + "\"; there are " + known);
+}
+
 ExitCode run(int argc, char** argv) {
   CLI::App app(
       "A mixture-of-experts layer under expert parallelism, as one persistent kernel per rank");
@@ -25,6 +35,7 @@ ExitCode run(int argc, char** argv) {
   add_check(app, action);
   add_bench(app, action);
   add_doctor(app, action);
+  if (argc > 1 && argv[1][0] != '-') require_known_verb(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version

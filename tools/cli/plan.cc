@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "cli/arguments.hpp"
 #include "cli/layer_run.hpp"
+#include "cli/numbers.hpp"
 #include "cli/verbs.hpp"
 #include "megamoe/planning.hpp"
 #include "plan/explain.hpp"
@@ -30,20 +31,14 @@ MachineKind kind_of(const std::string& name) {
 
 Problem problem_of_shape(const PlanVerb& arguments) {
   const LayerShape shape = layer_shape(arguments.shape);
-  require(arguments.tokens >= 0 && arguments.tokens <= kMaxCapacity,
+  const std::int64_t capacity =
+      arguments.run.capacity.value_or(std::max<std::int64_t>(1, arguments.tokens));
+  require(arguments.tokens <= capacity,
           ErrorCode::kInvalidArgument,
           "--tokens is ",
           arguments.tokens,
-          "; a rank may bring 0 to ",
-          kMaxCapacity);
-  const std::int64_t capacity =
-      arguments.run.capacity.value_or(std::max<std::int64_t>(1, arguments.tokens));
-  require(capacity >= 1 && capacity <= kMaxCapacity,
-          ErrorCode::kInvalidArgument,
-          "--capacity is ",
-          capacity,
-          "; it must be 1 to ",
-          kMaxCapacity);
+          "; it must be at most --capacity, ",
+          capacity);
   return {.ranks = arguments.run.ranks.value_or(1),
           .experts = shape.experts,
           .topk = shape.topk,
@@ -65,6 +60,7 @@ ExitCode plan(const PlanVerb& arguments) {
   require(has_files != !arguments.shape.shape.empty(),
           ErrorCode::kInvalidArgument,
           "plan takes either --shape, or --weights and --input");
+  require_machine_flags(arguments.run);
   LayerOptions options = arguments.run.layer;
   const Problem problem = problem_of(arguments);
   if (!has_files) options.expected_tokens = static_cast<int>(arguments.tokens);
@@ -88,8 +84,12 @@ void add_plan(CLI::App& app, Action& action) {
   add_shape(*verb, arguments->shape);
   verb->add_option("--weights", arguments->weights, "take the shape from files instead");
   verb->add_option("--input", arguments->input, "with --weights");
-  verb->add_option("--layer", arguments->weight_options.layer, "layer of a checkpoint");
-  verb->add_option("--tokens", arguments->tokens, "of a rank (default 1)");
+  add_layer(*verb, arguments->weight_options);
+  add_whole_number(*verb,
+                   "--tokens",
+                   arguments->tokens,
+                   {.least = 0, .most = kMaxCapacity},
+                   "of a rank (default 1)");
   verb->add_flag("--biases", arguments->has_biases, "experts have biases");
   add_run(*verb, arguments->run);
   verb->add_flag("--json", arguments->json, "print the plan as JSON");

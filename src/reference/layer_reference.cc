@@ -122,6 +122,8 @@ class Pool {
   Pool(const Problem& problem, int num_threads)
       : seats_(static_cast<std::size_t>(std::max(num_threads, 1)), Seat(problem)) {}
 
+  bool is_callers(const Seat& seat) const { return &seat == seats_.data(); }
+
   template <class Work>
   void for_each(const std::vector<Job>& jobs, const Work& work) {
     std::atomic<std::size_t> next = 0;
@@ -177,6 +179,7 @@ ReferenceOutput run_all(const Problem& problem,
 
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   Pool pool(problem, options.num_threads > 0 ? options.num_threads : cores);
+  std::atomic<std::int64_t> pairs_done = 0;
   const std::int64_t slot_values = std::int64_t{problem.topk} * problem.hidden;
   const std::int64_t most_tokens = std::max<std::int64_t>(1, options.slot_bytes / 2 / slot_values);
   for (std::int64_t first = 0; first < tokens.num_tokens; first += most_tokens) {
@@ -188,6 +191,9 @@ ReferenceOutput run_all(const Problem& problem,
       run_job(seat, job, [&](const WeightView& expert) {
         seat.pass.run(expert, tokens, job.pairs, first_pair, slots.data(), stages);
       });
+      pairs_done += static_cast<std::int64_t>(job.pairs.size());
+      if (options.progress && pool.is_callers(seat))
+        options.progress(pairs_done, tokens.num_tokens * problem.topk);
     });
     combine(problem, tokens, portion, slots, output);
     if (stages != nullptr)

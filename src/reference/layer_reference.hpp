@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "files/weight_source.hpp"
@@ -40,6 +41,8 @@ struct ReferenceOptions {
   bool keep_stages = false;
   std::int64_t slot_bytes = std::int64_t{256}
                             << 20;  // tokens go through in portions whose slots fit
+  // Told now and then, by the caller's thread: (token, k) pairs done, and of how many.
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
 // The whole layer without ranks, tiles, pools or fusion: token by token and expert by expert, in

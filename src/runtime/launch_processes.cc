@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -20,6 +22,9 @@
 
 namespace megamoe {
 namespace {
+
+/// What a rank may still take to end after another has failed: it learns of that at its next wait.
+constexpr std::chrono::milliseconds kGrace{5'000};
 
 constexpr std::array kHeldSignals = {SIGINT, SIGTERM, SIGHUP};
 
@@ -127,7 +132,12 @@ class Family {
       std::vector<pollfd> entries{{signals.descriptor(), POLLIN, 0}};
       for (const Child& child : children_)
         entries.push_back({child.descriptor(), POLLIN, 0});
-      if (poll(entries.data(), entries.size(), -1) < 0) continue;
+      const int num_ready = poll(entries.data(), entries.size(), milliseconds_left());
+      if (num_ready < 0) continue;
+      if (num_ready == 0) {
+        end_stragglers();
+        return 0;
+      }
       if (entries.front().revents != 0) {
         end_all();
         return signals.take();
@@ -143,8 +153,35 @@ class Family {
  private:
   void finish(std::size_t index) {
     Child& child = children_[index];
-    endings_[static_cast<std::size_t>(child.rank())] = child.await();
+    Ending& ending = endings_[static_cast<std::size_t>(child.rank())];
+    ending = child.await();
+    if (!ending.is_good && !last_moment_) last_moment_ = Clock::now() + kGrace;
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  /// For poll: without a bound while all is well.
+  int milliseconds_left() const {
+    if (!last_moment_) return -1;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*last_moment_ - Clock::now()).count();
+    return static_cast<int>(std::max<std::int64_t>(left, 0));
+  }
+
+  /// Ranks that are stopped, or stuck in what is no wait. They are not the cause: the others' waits
+  /// say who was waited for.
+  void end_stragglers() {
+    std::vector<int> ranks;
+    for (const Child& child : children_)
+      ranks.push_back(child.rank());
+    end_all();
+    for (const int rank : ranks)
+      endings_[static_cast<std::size_t>(rank)] = {
+          .text = sentence("rank ",
+                           rank,
+                           " did not end within ",
+                           kGrace.count(),
+                           " ms of another rank's failure, and was ended"),
+          .code = ErrorCode::kRunFailed};
   }
 
   void end_all() {
@@ -154,8 +191,11 @@ class Family {
       finish(children_.size() - 1);
   }
 
+  using Clock = std::chrono::steady_clock;
+
   std::vector<Ending> endings_;
   std::vector<Child> children_;
+  std::optional<Clock::time_point> last_moment_;  // of all ranks, once one has failed
 };
 
 }  // namespace

@@ -38,7 +38,10 @@ Computer examine_computer() {
       options.machine = name;
       static_cast<void>(limits_of_machine(options, 1));
     }));
-  computer.process_memory = tried("shared memory", [] { Segment::shareable(kPage); });
+  computer.process_memory = tried("shared memory", [] {
+    require_memory(1, kPage);  // past a limit the attempt would end this process
+    Segment::shareable(kPage);
+  });
   computer.process_watch = tried("death watch", [&] { computer.watched_by = LifeLine().kind(); });
   return computer;
 }

@@ -139,21 +139,27 @@ class Cluster {
     if (next < static_cast<int>(scenario_.calls.size())) start_call(rank, next);
   }
 
-  /// Like run_blocks, and for several teams too, which share a block's rows.
   bool compute_blocks(M& m, const Call& call) {
-    const int rank = call.peers.rank;
     const auto fail = [this](const std::string& what) { scheduler_.fail(what); };
-    TaggedLayer layer(m, call, oracle_.expectation(rank_at(rank).host.number()), fail);
+    TaggedLayer layer(m, call, oracle_.expectation(rank_at(call.peers.rank).host.number()), fail);
+    const auto work = [&](const Block& block) {
+      layer.compute(block);
+      if (m.rank() == options_.slow.rank && m.lane() == 0) scheduler_.spend(options_.slow.block_ms);
+      oracle_.lane_computed(m.rank(), block, m.num_teams() * M::kLanes);
+    };
+    return m.num_teams() == 1 ? run_blocks(m, call, work) : share_blocks(m, call, work);
+  }
+
+  /// run_blocks for several teams that share each block's rows.
+  template <class Work>
+  bool share_blocks(M& m, const Call& call, Work work) {
     auto schedule = schedule_of(call, m.worker(), m.num_workers());
     int step = 0;
     for (Block block; schedule.next(block);) {
       if (!wait_for_input(m, call, block)) return false;
-      layer.compute(block);
-      if (rank == options_.slow.rank && m.lane() == 0) scheduler_.spend(options_.slow.block_ms);
+      work(block);
       if (!m.meet_compute_teams(++step)) return false;
-      if (m.team() != 0) continue;
-      if (m.lane() == 0) oracle_.block_computed(rank, block);
-      signal_output(m, call, block);
+      if (m.team() == 0) signal_output(m, call, block);
     }
     return true;
   }

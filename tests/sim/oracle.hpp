@@ -49,8 +49,9 @@ class Oracle {
 
   void pull_begun(int rank, const RowPull& pull);
   void pull_landed(int rank, const RowPull& pull);
-  /// The machine's compute role has done a block's work and not told anyone yet.
-  void block_computed(int rank, const Block& block);
+  /// One of the `lanes` that share a block's work has done its own and not told anyone yet; the
+  /// last one completes the block.
+  void lane_computed(int rank, const Block& block, int lanes);
 
  private:
   struct PoolState {
@@ -60,7 +61,7 @@ class Oracle {
     bool is_last = false;  ///< of its expert
     std::vector<bool> begun;
     int landed = 0;
-    std::vector<bool> linear1, linear2;
+    std::vector<int> linear1, linear2;  ///< [n] lanes that are done
     int linear1_computed = 0;
     int linear2_computed = 0;
   };

@@ -112,14 +112,15 @@ void Oracle::pull_landed(int rank, const RowPull& pull) {
   ++s.blocks[at(j.block.index)].landed;
 }
 
-void Oracle::block_computed(int rank, const Block& block) {
+void Oracle::lane_computed(int rank, const Block& block, int lanes) {
   RankState& s = state(rank);
   const PoolState& model = pool_block(s, block.pool);
+  const int index = block.pool.index;
   expect(block.expert == model.expert && block.m == model.m && block.rows == model.rows,
          "rank ",
          rank,
          ": pool block ",
-         block.pool.index,
+         index,
          " is taken for block ",
          block.m,
          " of local expert ",
@@ -127,42 +128,42 @@ void Oracle::block_computed(int rank, const Block& block) {
          " with ",
          block.rows,
          " rows");
-  expect(owner(s, s.call.ring.place(block.pool)).index == block.pool.index,
+  expect(owner(s, s.call.ring.place(block.pool)).index == index,
          "rank ",
          rank,
          ": pool block ",
-         block.pool.index,
+         index,
          " is computed while its place is another's");
   expect(model.landed == model.rows,
          "rank ",
          rank,
          ": pool block ",
-         block.pool.index,
+         index,
          " is computed with ",
          model.landed,
          " of ",
          model.rows,
          " rows");
-  PoolState& pool = s.blocks[at(block.pool.index)];
+  PoolState& pool = s.blocks[at(index)];
   const bool is_first = block.phase == Phase::kLinear1;
   expect(is_first || pool.linear1_computed == s.call.ring.linear1_blocks,
          "rank ",
          rank,
          ": linear 2 of pool block ",
-         block.pool.index,
+         index,
          " after ",
          pool.linear1_computed,
          " blocks of linear 1");
-  std::vector<bool>& done = is_first ? pool.linear1 : pool.linear2;
-  expect(!done[at(block.n)],
+  int& done = (is_first ? pool.linear1 : pool.linear2)[at(block.n)];
+  expect(done < lanes,
          "rank ",
          rank,
          ": block ",
          block.n,
          " of pool block ",
-         block.pool.index,
+         index,
          " is computed twice");
-  done[at(block.n)] = true;
+  if (++done < lanes) return;
   ++(is_first ? pool.linear1_computed : pool.linear2_computed);
   if (pool.linear2_computed == s.call.ring.linear2_blocks) poison(s, block.pool);
 }

@@ -29,7 +29,8 @@ class IdSource {
     if (random_.one_in(masked_one_in_)) return random_.one_in(2) ? -1 : -7'000'000'000;
     const auto experts = static_cast<std::uint64_t>(problem_.experts);
     if (bad_one_in_ != 0 && random_.one_in(bad_one_in_))
-      return problem_.experts + static_cast<std::int64_t>(random_.below(std::uint64_t{1} << 40));
+      return problem_.experts + static_cast<std::int64_t>(
+                                    random_.one_in(2) ? 0 : random_.below(std::uint64_t{1} << 40));
     switch (routing_) {
       case Routing::kOneExpert: return static_cast<std::int64_t>(hot_);
       case Routing::kFewExperts:

@@ -28,6 +28,7 @@ struct Departure {
   Abort abort;
   Wait wait;
   Observation observation;
+  std::uint64_t when_ms = 0;
 };
 
 /// What all fibers of a run share.
@@ -261,7 +262,7 @@ class Team {
   Abort abort() { return Abort::of(observe(call_.local(call_.workspace.abort))); }
 
   void leave(const Abort& abort, const Wait& wait, const Observation& seen) {
-    world_.departures.push_back({rank(), worker(), post_.role, abort, wait, seen});
+    world_.departures.push_back({rank(), worker(), post_.role, abort, wait, seen, now_ms()});
     if (claim(call_.local(call_.workspace.fault_claims), 1U) == 0)
       *call_.local(call_.workspace.fault) = {abort, rank(), worker(), wait, seen};
     if (abort.reason != AbortReason::kExpired || abort.rank != rank()) return;

@@ -8,10 +8,11 @@ function(run)
   endif()
 endfunction()
 
+string(REPLACE ";" " " flags "${sanitizers}")
 file(REMOVE_RECURSE "${work}")
 run("${CMAKE_COMMAND}" --install "${built}" --component library --prefix "${work}/prefix")
 run("${CMAKE_COMMAND}" -S "${examples}" -B "${work}/build" "-DCMAKE_PREFIX_PATH=${work}/prefix"
-    "-DCMAKE_CXX_FLAGS=${sanitizers}" "-DCMAKE_C_FLAGS=${sanitizers}")
+    "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_C_FLAGS=${flags}")
 run("${CMAKE_COMMAND}" --build "${work}/build" --parallel 2)
 foreach(example IN ITEMS example_cpp_1_one_rank example_cpp_2_four_ranks example_c_1_one_rank)
   run("${work}/build/${example}")

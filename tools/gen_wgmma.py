@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes src/machine/sm90/generated/wgmma.inc: one function for each wgmma shape that a plan can ask for.
 
-The register operand is the weights, the shared-memory operand the tokens. `start` begins a new sum,
-`add` continues one. With --check, exits 1 if the file is not what this script would write.
+The register operand is the weights, the shared-memory operand the tokens, named by the low word of its
+descriptor. `start` begins a new sum, `add` continues one. With --check, exits 1 if the file is not what this script would write.
 """
 import pathlib
 import sys
@@ -28,20 +28,24 @@ def function(kind, tokens, starts):
     constraint = "=f" if starts else "+f"
     placeholders = [f"%{i}" for i in range(count)]
     rows = [placeholders[i : i + 16] for i in range(0, count, 16)]
-    text = [f'      "wgmma.mma_async.sync.aligned.m64n{tokens}{shape} "', '      "{"']
+    text = [
+        f'      "{{.reg .b64 tile; mov.b64 tile, {{%{count + 4}, %{count + 5}}};"',
+        f'      "wgmma.mma_async.sync.aligned.m64n{tokens}{shape} "',
+        '      "{"',
+    ]
     for index, row in enumerate(rows):
         comma = "," if index + 1 < len(rows) else ""
         text.append('      "' + ",".join(row) + comma + '"')
     first = count
     registers = ",".join(f"%{first + i}" for i in range(4))
-    text.append(f'      "}},{{{registers}}},%{first + 4},{0 if starts else 1},{tail};"')
+    text.append(f'      "}},{{{registers}}},tile,{0 if starts else 1},{tail};}}"')
     outputs = wrapped([f'"{constraint}"(sum[{i}])' for i in range(count)], 6, 8)
     return (
-        f"  static MEGAMOE_DEVICE void {name}(float* sum, const std::uint32_t* weights, std::uint64_t tokens) {{\n"
+        f"  static MEGAMOE_DEVICE void {name}(float* sum, const std::uint32_t* weights, std::uint32_t tokens) {{\n"
         "    asm volatile(\n"
         + "\n".join(text)
         + f"\n      : {outputs}\n"
-        + '      : "r"(weights[0]), "r"(weights[1]), "r"(weights[2]), "r"(weights[3]), "l"(tokens));\n'
+        + '      : "r"(weights[0]), "r"(weights[1]), "r"(weights[2]), "r"(weights[3]), "r"(tokens), "n"(kTileDescriptorHigh));\n'
         "  }\n"
     )
 

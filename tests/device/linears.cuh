@@ -41,10 +41,9 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
     auto m = team_of<Role::kMath>(here);
-    const MathPlace place{warpgroup, static_cast<int>(threadIdx.x) % kWarpgroupThreads};
     std::uint64_t* clocks =
         args.options.times == nullptr ? nullptr : args.options.times[blockIdx.x].milestones;
-    MathRole<kPlan, ClockProbe<kStores>>(here, m, place, {clocks, clock64()}).run();
+    MathRole<kPlan, ClockProbe<kStores>>(here, m, {clocks, clock64()}).run();
     return;
   }
   ptx::registers_down_to<kPlan.registers.issue>();

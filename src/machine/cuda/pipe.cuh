@@ -25,7 +25,8 @@ class SlotCursor {
  public:
   MEGAMOE_DEVICE explicit SlotCursor(std::uint32_t first) : first_(first) {}
 
-  MEGAMOE_DEVICE std::uint32_t slot() const { return first_ + (at_ >> 1) * sizeof(Slot); }
+  MEGAMOE_DEVICE std::uint32_t index() const { return at_ >> 1; }
+  MEGAMOE_DEVICE std::uint32_t slot() const { return first_ + index() * sizeof(Slot); }
   MEGAMOE_DEVICE std::uint32_t parity() const { return at_ & 1; }
   MEGAMOE_DEVICE void advance() {
     at_ += 2;
@@ -76,6 +77,9 @@ class Consumer {
     at_.advance();
     return slot;
   }
+  // Where it stands, for a second ring of as many slots whose slots are used one for one with this one's.
+  MEGAMOE_DEVICE std::uint32_t index() const { return at_.index(); }
+  MEGAMOE_DEVICE std::uint32_t parity() const { return at_.parity(); }
   static MEGAMOE_DEVICE void release(std::uint32_t slot, bool arrives) {
     ptx::mbarrier_arrive_if(arrives, slot + static_cast<std::uint32_t>(offsetof(Slot, empty)));
   }

@@ -13,6 +13,12 @@ MEGAMOE_DEVICE std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// Plain accesses, which the compiler may move between barriers and whose constant offsets it folds.
+template <class T>
+MEGAMOE_DEVICE T* shared_pointer(std::uint32_t address) {
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+}
+
 // Keeps a value in a register: the compiler can't know how to compute it again.
 MEGAMOE_DEVICE std::uint32_t opaque(std::uint32_t value) {
   asm volatile("mov.u32 %0, %0;" : "+r"(value));

@@ -20,9 +20,7 @@ using TileConsumer = Consumer<Stage<kPlan>, kPlan.stages>;
 using FeedProducer = Producer<FeedSlot, kFeedSlots>;
 using FeedConsumer = Consumer<FeedSlot, kFeedSlots>;
 template <Plan kPlan>
-using HeaderProducer = Producer<HeaderSlot<kPlan>, kHeaderSlots>;
-template <Plan kPlan>
-using HeaderConsumer = Consumer<HeaderSlot<kPlan>, kHeaderSlots>;
+using HeaderProducer = Producer<HeaderSlot<kPlan>, kFeedSlots>;
 
 // One CTA's view of its kernel: the argument, and the shared address of its storage, kept in a register. Roles that
 // multiply have no registers to spare for more, and read what they need where it lies.

@@ -26,31 +26,20 @@ struct BlockHeader {
   using Slot = HeaderSlot<kPlan>;
   std::uint32_t slot;
 
-  MEGAMOE_DEVICE SourceSlot source(int token) const {
-    const uint2 words = ptx::load_shared_u32x2(slot + offsetof(Slot, source) + token * 8);
-    return {words.x, words.y};
-  }
-  MEGAMOE_DEVICE float routing_weight(int token) const {
-    return ptx::load_shared_f32(slot + offsetof(Slot, routing_weight) + token * 4);
-  }
-  // Of an even token and the one after it.
-  MEGAMOE_DEVICE float2 routing_weights(int token) const {
-    return ptx::load_shared_f32x2(slot + offsetof(Slot, routing_weight) + token * 4);
-  }
-  MEGAMOE_DEVICE int2 exponents(int token) const {
-    const uint2 words = ptx::load_shared_u32x2(slot + offsetof(Slot, exponent) + token * 4);
-    return make_int2(static_cast<int>(words.x), static_cast<int>(words.y));
-  }
+  MEGAMOE_DEVICE SourceSlot source(int token) const { return view().source[token]; }
+  MEGAMOE_DEVICE float routing_weight(int token) const { return view().routing_weight[token]; }
+  MEGAMOE_DEVICE int exponent(int token) const { return view().exponent[token]; }
   // Of a weight row of the block. A NaN row makes every output NaN.
   MEGAMOE_DEVICE PowerPair base_power(int row) const {
-    const int base = ptx::load_shared_s16(slot + offsetof(Slot, bases) + row * 2);
+    const int base = view().bases[row];
     PowerPair power(base == kNanBase ? 0 : base);
     if (base == kNanBase) power.first = __int_as_float(0x7FC00000);
     return power;
   }
-  MEGAMOE_DEVICE bool is_filled() const {
-    return ptx::load_shared_u32(slot + offsetof(Slot, is_filled)) != 0;
-  }
+  MEGAMOE_DEVICE bool is_filled() const { return view().is_filled != 0; }
+
+ private:
+  MEGAMOE_DEVICE const Slot& view() const { return *ptx::shared_pointer<const Slot>(slot); }
 };
 
 // Epilogues take the tokens of a tile in chunks, all by the same instructions: unrolled over a whole tile they outgrow the
@@ -82,21 +71,36 @@ struct Chunk {
   static constexpr int upper(int t) { return t / 2 * 4 + t % 2; }
 };
 
-// Everything an epilogue works on.
+// One block of a math warp: nothing but the number of its slots, since what lives through the main loop costs registers
+// that it needs.
 template <Plan kPlan>
 struct BlockWork {
   const Context<kPlan>& here;
-  FedBlock block;
-  BlockHeader<kPlan> header;
-  MathPlace place;
+  std::uint32_t index;
 
-  // The upper of this thread's two rows of a slab, counted in the block; the other is 8 below.
+  MEGAMOE_DEVICE FedBlock block() const {
+    return {here.feed() + index * static_cast<std::uint32_t>(sizeof(FeedSlot))};
+  }
+  MEGAMOE_DEVICE BlockHeader<kPlan> header() const {
+    return {here.headers() + index * static_cast<std::uint32_t>(sizeof(HeaderSlot<kPlan>))};
+  }
+};
+
+// Which of a slab's rows and of a chunk's tokens a math thread has.
+struct FragmentPlace : MathPlace {
+  // Opaque, so that what derives from the thread is computed where it is used.
+  static MEGAMOE_DEVICE FragmentPlace now() {
+    const auto thread = static_cast<int>(ptx::opaque(threadIdx.x));
+    return {{thread / kWarpgroupThreads, thread % kWarpgroupThreads}};
+  }
+
+  // The upper of the two rows, counted in the block; the other is 8 below.
   MEGAMOE_DEVICE int upper_row(int slab) const {
-    return slab * kSlabRows + place.warp() * 16 + place.lane() / 4;
+    return slab * kSlabRows + warp() * 16 + lane() / 4;
   }
   // The thread's token t of the chunk that starts at token `first`.
   MEGAMOE_DEVICE int token_of(int first, int t) const {
-    return first + t / 2 * 8 + place.lane() % 4 * 2 + t % 2;
+    return first + t / 2 * 8 + lane() % 4 * 2 + t % 2;
   }
 };
 

@@ -19,7 +19,7 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
   if (threadIdx.x == 0) {
     init_ring<Stage<kPlan>, kPlan.stages>(here.stages(), 2, kMathWarps);
     init_ring<FeedSlot, kFeedSlots>(here.feed(), 1, kMathWarps + 1);
-    init_ring<HeaderSlot<kPlan>, kHeaderSlots>(here.headers(), 1, kMathWarps);
+    init_ring<HeaderSlot<kPlan>, kFeedSlots>(here.headers(), 1, kMathWarps);
     for (int i = 0; i < kDispatchTeams * kPullsInFlight; ++i)
       ptx::mbarrier_init(here.pulled(0) + 8 * i, 1);
     for (int i = 0; i < ActivationStaging<kPlan>::kSets; ++i) {
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
     auto m = team_of<Role::kMath>(here);
-    math(here, m, {warpgroup, static_cast<int>(threadIdx.x) % kWarpgroupThreads});
+    math(here, m);
     if (threadIdx.x == 0 && args.options.times != nullptr)
       args.options.times[blockIdx.x].end = ptx::global_nanoseconds();
     return;

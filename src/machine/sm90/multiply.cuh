@@ -50,6 +50,8 @@ class Multiply {
       sum[i] = 0.0F;
     if constexpr (kPlan.decodes_ahead())
       run_ahead(steps, sum);
+    else if constexpr (kPieces > 1)
+      run_in_pieces(steps, sum);
     else
       run_in_turn(steps, sum);
   }
@@ -69,8 +71,8 @@ class Multiply {
                                    const std::uint32_t* operand,
                                    float* partial,
                                    float* sum) {
-    const std::uint64_t tokens =
-        tile_descriptor(stage + piece * kPieceTokens * static_cast<int>(kSwizzleBytes));
+    const std::uint32_t tokens =
+        tile_descriptor_low(stage + piece * kPieceTokens * static_cast<int>(kSwizzleBytes));
     wgmma_fence();
     if constexpr (kPromotes) {
       Mma::start(partial, operand, tokens);
@@ -132,24 +134,38 @@ class Multiply {
 
   // Many tokens: the other warpgroup multiplies while this one decodes and promotes.
   MEGAMOE_DEVICE void run_in_turn(int steps, float (&sum)[kSums]) {
+    float partial[kPartials];
     std::uint32_t operand[kWords];
     std::uint32_t stage = tiles_.wait();
     PackedWeights packed = weights_.fetch(stage);
     MEGAMOE_NO_UNROLL
     for (int left = steps; left > 0; --left) {
       decode<kPlan.operands>(packed, operand);
+      issue(stage, 0, operand, partial, sum);
       const std::uint32_t current = stage;
+      if (left > 1) {
+        stage = tiles_.wait();
+        packed = weights_.fetch(stage);
+      }
+      finish(current, 0, partial, sum);
+      release(current);
+    }
+  }
+
+  // Most tokens: as before, in pieces that share the registers of a partial sum; none are left to fetch ahead.
+  MEGAMOE_DEVICE void run_in_pieces(int steps, float (&sum)[kSums]) {
+    float partial[kPartials];
+    std::uint32_t operand[kWords];
+    MEGAMOE_NO_UNROLL
+    for (int left = steps; left > 0; --left) {
+      const std::uint32_t stage = tiles_.wait();
+      fetch_and_decode(weights_, stage, operand);
       MEGAMOE_UNROLL
       for (int piece = 0; piece < kPieces; ++piece) {
-        float partial[kPartials];
-        issue(current, piece, operand, partial, sum);
-        if (piece == 0 && left > 1) {
-          stage = tiles_.wait();
-          packed = weights_.fetch(stage);
-        }
-        finish(current, piece, partial, sum);
+        issue(stage, piece, operand, partial, sum);
+        finish(stage, piece, partial, sum);
       }
-      release(current);
+      release(stage);
     }
   }
 

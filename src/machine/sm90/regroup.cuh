@@ -36,7 +36,6 @@ MEGAMOE_DEVICE std::uint32_t scale_two_codes(std::uint32_t codes, const CodeFact
 }
 
 MEGAMOE_DEVICE std::uint32_t scale_codes(std::uint32_t four_codes, int binades) {
-  if (binades == 0) return four_codes;
   const CodeFactors by(binades);
   return scale_two_codes(four_codes & 0xFFFFU, by) | (scale_two_codes(four_codes >> 16, by) << 16);
 }

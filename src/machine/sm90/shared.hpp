@@ -12,8 +12,7 @@
 // The kernel's shared memory. Plain structs, so that the host can hold sizeof to the plan's arithmetic.
 namespace megamoe::sm90 {
 
-inline constexpr int kFeedSlots = 4;    // blocks that the weight loader may run ahead
-inline constexpr int kHeaderSlots = 3;  // blocks whose row headers are here
+inline constexpr int kFeedSlots = 4;  // blocks that the weight loader may run ahead, and their headers
 inline constexpr int kDispatchTeams = 2;
 inline constexpr int kPullsInFlight = 2;
 
@@ -83,7 +82,7 @@ struct OutputStaging {
 template <Plan kPlan>
 struct Control {
   FeedSlot feed[kFeedSlots];
-  HeaderSlot<kPlan> headers[kHeaderSlots];
+  HeaderSlot<kPlan> headers[kFeedSlots];
   std::uint64_t pulled[kDispatchTeams][kPullsInFlight];  // mbarriers
   std::uint64_t first_epoch;
   std::uint64_t gate_seen;  // the rank's gate, as the relaying team saw it last

@@ -32,14 +32,14 @@ class ActivationStore {
 
   // `set`: the shared address of the set that the block uses.
   MEGAMOE_DEVICE ActivationStore(const BlockWork<kPlan>& work, std::uint32_t set)
-      : work_(work), set_(set) {}
+      : work_(work), place_(FragmentPlace::now()), set_(set) {}
 
   // One slab's sums to 32 columns of the set.
   MEGAMOE_DEVICE void stage(int slab, const float (&sum)[kTokens / 2]) {
-    const int row = work_.upper_row(slab);
-    const RowPair rows{work_.header.base_power(row), work_.header.base_power(row + 8), biases(slab)};
-    const int tokens = work_.block.rows();
-    sync_warpgroup(work_.place.warpgroup);  // the slab before has read its maxima
+    const int row = place_.upper_row(slab);
+    const RowPair rows{work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
+    const int tokens = work_.block().rows();
+    sync_warpgroup(place_.warpgroup);  // the slab before has read its maxima
     MEGAMOE_NO_UNROLL
     for (int number = 0; number < Part::kCount; ++number) {
       const int first = number * Part::kTokens;
@@ -48,30 +48,30 @@ class ActivationStore {
       float activations[Part::kPairs];
       activate(part, first, rows, activations);
       note_largest(first, activations);
-      sync_warpgroup(work_.place.warpgroup);
+      sync_warpgroup(place_.warpgroup);
       quantise(slab, first, activations);
     }
   }
 
   // A slab past the last: its columns are zeros of the padding.
   MEGAMOE_DEVICE void stage_nothing(int slab) {
-    for (int token = work_.place.thread; token < kTokens; token += kWarpgroupThreads) {
-      ptx::store_shared_u32x4(code_address(token, slab * kGroup), uint4{});
-      ptx::store_shared_u32x4(code_address(token, slab * kGroup + 16), uint4{});
-      ptx::store_shared_u8(exponent_address(token, slab), kNothingAskedByte);
+    for (int token = place_.thread; token < kTokens; token += kWarpgroupThreads) {
+      auto* columns = reinterpret_cast<uint4*>(&view().codes[token][slab * kGroup]);
+      columns[0] = columns[1] = uint4{};
+      view().exponents[token][slab] = Set::kNothingAsked;
     }
   }
 
   // This warpgroup has staged all its slabs. True for the last one, which then sees all of the set.
   MEGAMOE_DEVICE bool is_last() {
     const std::uint32_t answer = work_.here.activations() + offsetof(Staging, is_last) +
-                                 work_.place.warpgroup * 4;
-    sync_warpgroup(work_.place.warpgroup);
-    if (work_.place.thread == 0) {
+                                 place_.warpgroup * 4;
+    sync_warpgroup(place_.warpgroup);
+    if (place_.thread == 0) {
       const std::uint32_t before = ptx::add_shared_u32(set_ + offsetof(Set, staged), 1);
       ptx::store_shared_u32(answer, before == kPlan.math_warpgroups - 1);
     }
-    sync_warpgroup(work_.place.warpgroup);
+    sync_warpgroup(place_.warpgroup);
     return ptx::load_shared_u32(answer) != 0;
   }
 
@@ -80,8 +80,8 @@ class ActivationStore {
     store_rows();
     // Linear 2's loader reads the rows through the copy engine.
     ptx::fence_proxy_async();
-    sync_warpgroup(work_.place.warpgroup);
-    if (work_.place.thread != 0) return;
+    sync_warpgroup(place_.warpgroup);
+    if (place_.thread != 0) return;
     ptx::store_shared_u32(set_ + offsetof(Set, staged), 0);
     ptx::mbarrier_arrive(set_ + offsetof(Set, empty));
   }
@@ -91,18 +91,19 @@ class ActivationStore {
     constexpr int kChunks = kStepDepth * element_bytes(kPlan.operands) / kChunkBytes;
     const Call& call = work_.here.args.call;
     const Workspace& w = call.workspace;
-    const std::int64_t first = call.ring.row(work_.block.pool(), 0);
-    const int n = work_.block.n();
-    const int rows = work_.block.rows();
+    const std::int64_t first = call.ring.row(work_.block().pool(), 0);
+    const int n = work_.block().n();
+    const int rows = work_.block().rows();
     std::byte* tile = call.local(w.linear2_rows) + first * w.format.linear2_row_bytes +
                       std::int64_t{n} * kPlan.tile_bytes();
     auto* scales = reinterpret_cast<float*>(call.local(w.linear2_scales) +
                                             first * w.format.linear2_scale_bytes) +
                    std::int64_t{n} * kTokens;
-    for (int i = work_.place.thread; i < rows * kChunks; i += kWarpgroupThreads) {
+    for (int i = place_.thread; i < rows * kChunks; i += kWarpgroupThreads) {
       const int token = i / kChunks;
       const int chunk = i % kChunks;
-      const std::uint32_t exponents = ptx::load_shared_u32(exponent_address(token, 0));
+      const std::uint32_t exponents =
+          *reinterpret_cast<const std::uint32_t*>(view().exponents[token]);
       auto* to = reinterpret_cast<uint4*>(tile + token_chunk_offset(kTokens, token, chunk));
       if constexpr (kPlan.operands == Operands::kFloat8) {
         const int exponent = range_exponent(exponents);
@@ -114,26 +115,18 @@ class ActivationStore {
     }
   }
 
-  static constexpr std::uint32_t kNothingAskedByte =
-      static_cast<std::uint8_t>(Set::kNothingAsked);
-
-  MEGAMOE_DEVICE std::uint32_t code_address(int token, int column) const {
-    return set_ + offsetof(Set, codes) + token * Set::kPitch + column;
+  MEGAMOE_DEVICE std::uint32_t* largest_of(int token) const {
+    auto& staging = *ptx::shared_pointer<Staging>(work_.here.activations());
+    return staging.largest[place_.warpgroup][token];
   }
-  MEGAMOE_DEVICE std::uint32_t exponent_address(int token, int slab) const {
-    return set_ + offsetof(Set, exponents) + token * kGroupsPerStep + slab;
-  }
-  MEGAMOE_DEVICE std::uint32_t largest_address(int token) const {
-    return work_.here.activations() + offsetof(Staging, largest) +
-           (work_.place.warpgroup * kTokens + token) * 16;
-  }
+  MEGAMOE_DEVICE Set& view() const { return *ptx::shared_pointer<Set>(set_); }
 
   MEGAMOE_DEVICE Biases biases(int slab) const {
     const Problem& problem = work_.here.args.call.problem;
     if (!problem.has_biases) return {};
-    const int row = work_.block.n() * kBlockRows + work_.upper_row(slab);
+    const int row = work_.block().n() * kBlockRows + place_.upper_row(slab);
     const float* bias = work_.here.args.linear1.bias +
-                        static_cast<std::int64_t>(work_.block.expert()) * 2 * problem.intermediate;
+                        static_cast<std::int64_t>(work_.block().expert()) * 2 * problem.intermediate;
     return {bias[gate_up_row(row, problem.intermediate)],
             bias[gate_up_row(row + 8, problem.intermediate)]};
   }
@@ -144,13 +137,13 @@ class ActivationStore {
                                float (&activations)[Part::kPairs]) {
     const ActivationForm form(work_.here.args.call.problem.activation);
     MEGAMOE_UNROLL
-    for (int t = 0; t < Part::kPairs; t += 2) {
-      const int2 exponents = work_.header.exponents(work_.token_of(first, t));
-      const float2 weights = work_.header.routing_weights(work_.token_of(first, t));
-      activations[t] =
-          activation(form, rows, &part.sums[Part::upper(t)], exponents.x, weights.x);
-      activations[t + 1] =
-          activation(form, rows, &part.sums[Part::upper(t + 1)], exponents.y, weights.y);
+    for (int t = 0; t < Part::kPairs; ++t) {
+      const int token = place_.token_of(first, t);
+      activations[t] = activation(form,
+                                  rows,
+                                  &part.sums[Part::upper(t)],
+                                  work_.header().exponent(token),
+                                  work_.header().routing_weight(token));
     }
   }
 
@@ -185,37 +178,39 @@ class ActivationStore {
       for (int t = 0; t < Part::kPairs; ++t)
         bits[t] = max(bits[t], __shfl_xor_sync(0xFFFFFFFFU, bits[t], apart));
     }
-    if (work_.place.lane() >= 4) return;
+    if (place_.lane() >= 4) return;
     MEGAMOE_UNROLL
     for (int t = 0; t < Part::kPairs; ++t)
-      ptx::store_shared_u32(largest_address(work_.token_of(first, t)) + work_.place.warp() * 4,
-                            bits[t]);
+      largest_of(place_.token_of(first, t))[place_.warp()] = bits[t];
   }
 
   MEGAMOE_DEVICE void quantise(int slab, int first, const float (&activations)[Part::kPairs]) {
     std::uint32_t largest[Part::kPairs];
     MEGAMOE_UNROLL
     for (int t = 0; t < Part::kPairs; ++t) {
-      const uint4 of_warps = ptx::load_shared_u32x4(largest_address(work_.token_of(first, t)));
+      const uint4 of_warps =
+          *reinterpret_cast<const uint4*>(largest_of(place_.token_of(first, t)));
       largest[t] = max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
     }
     MEGAMOE_UNROLL
     for (int t = 0; t < Part::kPairs; ++t)
-      store_code(slab, work_.token_of(first, t), activations[t], largest[t]);
+      store_code(slab, place_.token_of(first, t), activations[t], largest[t]);
   }
 
+  // numerics/quantize.hpp for one value: the scale from the group's largest, as a byte and as the factor 2^(127 - byte)
+  // in the bits of an fp32. Zeros come out as zeros under any factor.
   MEGAMOE_DEVICE void store_code(int slab, int token, float activation, std::uint32_t largest) {
-    const int column = slab * kGroup + work_.place.warp() * 8 + work_.place.lane() / 4;
-    const Ue8m0 scale = activation_scale(largest);
-    const bool is_finite = !is_nan(scale);
-    const std::uint32_t code =
-        is_finite ? ptx::to_float8x2(activation * reciprocal(scale), 0.0F) & 0xFFU : kNanCode;
-    ptx::store_shared_u8(code_address(token, column), code);
-    if (work_.place.warp() != 0 || work_.place.lane() >= 4) return;
-    ptx::store_shared_u8(exponent_address(token, slab),
-                         is_finite && largest != 0
-                             ? static_cast<std::uint32_t>(scale.bits - Ue8m0::kBias)
-                             : kNothingAskedByte);
+    const int column = slab * kGroup + place_.warp() * 8 + place_.lane() / 4;
+    constexpr std::uint32_t kInfinity = 0x7F800000U;
+    const int byte = max(static_cast<int>((largest + 0x1FFFFFU) >> 23) - 8, 0);
+    const float factor = __uint_as_float(static_cast<std::uint32_t>(254 - byte) << 23);
+    const std::uint32_t code = ptx::to_float8x2(activation * factor, 0.0F);
+    const bool is_finite = largest < kInfinity;
+    view().codes[token][column] = static_cast<std::uint8_t>(is_finite ? code : kNanCode);
+    if (place_.warp() != 0 || place_.lane() >= 4) return;
+    const bool counts = is_finite && largest != 0;
+    view().exponents[token][slab] =
+        static_cast<std::int8_t>(counts ? byte - Ue8m0::kBias : Set::kNothingAsked);
   }
 
   static MEGAMOE_DEVICE int exponent_of(std::uint32_t exponents, int group) {
@@ -236,7 +231,8 @@ class ActivationStore {
     std::uint32_t words[kGroupsPerStep];
     MEGAMOE_UNROLL
     for (int q = 0; q < kGroupsPerStep; ++q)
-      words[q] = scale_codes(ptx::load_shared_u32(code_address(token, q * kGroup + chunk * 4)),
+      words[q] = scale_codes(*reinterpret_cast<const std::uint32_t*>(
+                                 &view().codes[token][q * kGroup + chunk * 4]),
                              exponent_of(exponents, q) - exponent);
     return make_uint4(words[0], words[1], words[2], words[3]);
   }
@@ -247,12 +243,14 @@ class ActivationStore {
     MEGAMOE_UNROLL
     for (int q = 0; q < kGroupsPerStep; ++q)
       words[q] =
-          two_codes_to_bfloat16(ptx::load_shared_u16(code_address(token, q * kGroup + chunk * 2)),
+          two_codes_to_bfloat16(*reinterpret_cast<const std::uint16_t*>(
+                                    &view().codes[token][q * kGroup + chunk * 2]),
                                 exponent_of(exponents, q));
     return make_uint4(words[0], words[1], words[2], words[3]);
   }
 
   const BlockWork<kPlan>& work_;
+  FragmentPlace place_;
   std::uint32_t set_;
 };
 

@@ -16,22 +16,23 @@ class OutputStore {
 
   MEGAMOE_DEVICE explicit OutputStore(const BlockWork<kPlan>& work)
       : work_(work),
+        place_(FragmentPlace::now()),
         rows_(work.here.outputs() +
-              work.place.warpgroup * static_cast<std::uint32_t>(sizeof(Staging::rows[0]))) {}
+              place_.warpgroup * static_cast<std::uint32_t>(sizeof(Staging::rows[0]))) {}
 
   MEGAMOE_DEVICE void push(int slab, const float (&sum)[kTokens / 2]) {
-    const int row = work_.upper_row(slab);
-    const RowPair rows{work_.header.base_power(row), work_.header.base_power(row + 8), biases(slab)};
-    const int tokens = work_.block.rows();
+    const int row = place_.upper_row(slab);
+    const RowPair rows{work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
+    const int tokens = work_.block().rows();
     MEGAMOE_NO_UNROLL
     for (int number = 0; number < Part::kCount; ++number) {
       const int first = number * Part::kTokens;
       if (first >= tokens) break;
       Part part(sum, number);
       finish_sums(rows, first, part);
-      sync_warpgroup(work_.place.warpgroup);  // the chunk before has left
+      sync_warpgroup(place_.warpgroup);  // the chunk before has left
       turn(part.sums);
-      sync_warpgroup(work_.place.warpgroup);
+      sync_warpgroup(place_.warpgroup);
       push_chunk(slab, first);
     }
   }
@@ -52,9 +53,9 @@ class OutputStore {
   MEGAMOE_DEVICE Biases biases(int slab) const {
     const Problem& problem = work_.here.args.call.problem;
     if (!problem.has_biases) return {};
-    const int channel = work_.block.n() * kBlockRows + work_.upper_row(slab);
+    const int channel = work_.block().n() * kBlockRows + place_.upper_row(slab);
     const float* bias = work_.here.args.linear2.bias +
-                        static_cast<std::int64_t>(work_.block.expert()) * problem.hidden;
+                        static_cast<std::int64_t>(work_.block().expert()) * problem.hidden;
     return {channel < problem.hidden ? bias[channel] : 0.0F,
             channel + 8 < problem.hidden ? bias[channel + 8] : 0.0F};
   }
@@ -69,7 +70,7 @@ class OutputStore {
     if (!work_.here.args.call.problem.has_biases) return;
     MEGAMOE_UNROLL
     for (int t = 0; t < Part::kPairs; ++t) {
-      const float weight = work_.header.routing_weight(work_.token_of(first, t));
+      const float weight = work_.header().routing_weight(place_.token_of(first, t));
       float* sums = &part.sums[Part::upper(t)];
       sums[0] += rows.bias.upper * weight;
       sums[2] += rows.bias.lower * weight;
@@ -78,7 +79,7 @@ class OutputStore {
 
   // Fragments to rows of tokens: a warp has 16 of the slab's 64 columns, two 16-byte chunks of each row.
   MEGAMOE_DEVICE void turn(const float* sum) {
-    const int lane = work_.place.lane();
+    const int lane = place_.lane();
     if constexpr (Staging::kTokens == 8) {
       ptx::store_matrices_transposed(warp_chunk(lane % 8, lane / 8 % 2),
                                      ptx::to_bfloat16x2(sum[0], sum[1]),
@@ -97,7 +98,7 @@ class OutputStore {
     }
   }
   MEGAMOE_DEVICE std::uint32_t warp_chunk(int token, int half) const {
-    return chunk_address(token, work_.place.warp() * 2 + half);
+    return chunk_address(token, place_.warp() * 2 + half);
   }
   MEGAMOE_DEVICE std::uint32_t chunk_address(int token, int chunk) const {
     return rows_ + token * kSlabRows * 2 + (chunk ^ (token % 8)) * kChunkBytes;
@@ -107,22 +108,23 @@ class OutputStore {
     constexpr int kChunks = kSlabRows * 2 / kChunkBytes;
     constexpr int kValues = kChunkBytes / 2;
     const Call& call = work_.here.args.call;
-    const int channel = (work_.block.n() * kBlockSlabs + slab) * kSlabRows;
-    const int rows = work_.block.rows() - first;
+    const int channel = (work_.block().n() * kBlockSlabs + slab) * kSlabRows;
+    const int rows = work_.block().rows() - first;
     MEGAMOE_UNROLL
     for (int at = 0; at < Staging::kTokens * kChunks; at += kWarpgroupThreads) {
-      const int i = at + work_.place.thread;
+      const int i = at + place_.thread;
       const int token = i / kChunks;
       const int chunk = i % kChunks;
       const int to = channel + chunk * kValues;
       if (token >= rows || token >= Staging::kTokens || to >= call.problem.hidden) continue;
-      const Remote<Bfloat16> row = combine_row(call, work_.header.source(first + token));
+      const Remote<Bfloat16> row = combine_row(call, work_.header().source(first + token));
       *reinterpret_cast<uint4*>(row.at(static_cast<std::uint64_t>(to)).raw()) =
           ptx::load_shared_u32x4(chunk_address(token, chunk));
     }
   }
 
   const BlockWork<kPlan>& work_;
+  FragmentPlace place_;
   std::uint32_t rows_;
 };
 

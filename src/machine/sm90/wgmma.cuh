@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/portable.hpp"
+#include "machine/sm90/descriptor.hpp"
 #include "machine/sm90/operands.hpp"
 
 // The warpgroup's matrix instruction: D[64 x tokens] from weights in registers and tokens in shared memory.

@@ -62,13 +62,14 @@ TEST(PoolTile, LargePoolsHaveWideOffsets) {
 
 // The descriptor's fields, bit by bit.
 TEST(Descriptor, HasItsFieldsWhereWgmmaReadsThem) {
-  const std::uint64_t d = tile_descriptor(0x3'8400);
-  EXPECT_EQ(d & 0x3FFF, 0x3840U);
-  EXPECT_EQ((d >> 16) & 0x3FFF, 1U);
-  EXPECT_EQ((d >> 32) & 0x3FFF, 1024U / 16);
-  EXPECT_EQ(d >> 62, 1U);
-  EXPECT_EQ(tile_descriptor(0x400 + 32), tile_descriptor(0x400) + kDescriptorNextK);
-  EXPECT_EQ(tile_descriptor(0x400 + 64 * 128), tile_descriptor(0x400) + descriptor_next_panel(64));
+  const std::uint32_t low = tile_descriptor_low(0x3'8400);
+  EXPECT_EQ(low & 0x3FFF, 0x3840U);
+  EXPECT_EQ((low >> 16) & 0x3FFF, 1U);
+  EXPECT_EQ(kTileDescriptorHigh & 0x3FFF, 1024U / 16);
+  EXPECT_EQ(kTileDescriptorHigh >> 30, 1U);
+  EXPECT_EQ(tile_descriptor_low(0x400 + 32), tile_descriptor_low(0x400) + kDescriptorNextK);
+  EXPECT_EQ(tile_descriptor_low(0x400 + 64 * 128),
+            tile_descriptor_low(0x400) + descriptor_next_panel(64));
 }
 
 // Blocks of a linear lie one behind the other, each step of one in a run.

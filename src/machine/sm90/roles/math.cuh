@@ -21,26 +21,22 @@ class MathRole {
 
   MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
                           Team<kPlan, Role::kMath>& m,
-                          const MathPlace& place,
                           Probe probe = {})
       : here_(here),
         m_(m),
-        place_(place),
         tiles_(here.stages()),
         feed_(here.feed()),
-        headers_(here.headers()),
         sets_(here.activations()),
         probe_(probe) {}
 
   MEGAMOE_DEVICE void run() {
     for (;;) {
-      const FedBlock block{feed_.wait()};
-      if (block.is_end()) return;
-      // Opaque, so that what derives from the thread is computed in each block and not kept from block to block.
-      const MathPlace place{place_.warpgroup,
-                            static_cast<int>(ptx::opaque(static_cast<unsigned>(place_.thread)))};
-      const BlockWork<kPlan> work{here_, block, {headers_.wait()}, place};
-      if (block.phase() == Phase::kLinear1)
+      const BlockWork<kPlan> work{here_, feed_.index()};
+      const std::uint32_t parity = feed_.parity();
+      feed_.wait();
+      if (work.block().is_end()) return;
+      wait_for_phase(work.header().slot + offsetof(HeaderSlot<kPlan>, full), parity);
+      if (work.block().phase() == Phase::kLinear1)
         linear1(work);
       else
         linear2(work);
@@ -50,52 +46,53 @@ class MathRole {
 
  private:
   static constexpr int kSums = kPlan.block_m / 2;
+  using Activations = ActivationStore<kPlan>;
 
   MEGAMOE_DEVICE void linear1(const BlockWork<kPlan>& work) {
-    ActivationStore<kPlan> store(work, sets_.slot());
     MEGAMOE_NO_UNROLL
     for (int pass = 0; pass < kPlan.passes(); ++pass) {
-      const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
-      const bool has_rows = multiply<Phase::kLinear1>(work, pass, slab, sum);
+      const bool has_rows = multiply<Phase::kLinear1>(work, pass, sum);
       probe_.multiplied(Phase::kLinear1);
       if constexpr (!kStores) continue;
       if (pass == 0) sets_.wait_until_empty();
       if (has_rows)
-        store.stage(slab, sum);
+        Activations(work, sets_.slot()).stage(slab_of(pass), sum);
       else
-        store.stage_nothing(slab);
+        Activations(work, sets_.slot()).stage_nothing(slab_of(pass));
       probe_.stored(Phase::kLinear1);
     }
     if constexpr (!kStores) return;
+    Activations store(work, sets_.slot());
     if (store.is_last()) store.write_out();
     sets_.advance();
   }
 
   MEGAMOE_DEVICE void linear2(const BlockWork<kPlan>& work) {
-    OutputStore<kPlan> store(work);
     MEGAMOE_NO_UNROLL
     for (int pass = 0; pass < kPlan.passes(); ++pass) {
-      const int slab = pass * kPlan.math_warpgroups + place_.warpgroup;
       float sum[kSums];
-      const bool has_rows = multiply<Phase::kLinear2>(work, pass, slab, sum);
+      const bool has_rows = multiply<Phase::kLinear2>(work, pass, sum);
       probe_.multiplied(Phase::kLinear2);
       // Without its header nobody knows where the rows would go.
-      if (kStores && has_rows && work.header.is_filled()) store.push(slab, sum);
+      if (kStores && has_rows && work.header().is_filled())
+        OutputStore<kPlan>(work).push(slab_of(pass), sum);
       probe_.stored(Phase::kLinear2);
     }
+  }
+
+  static MEGAMOE_DEVICE int slab_of(int pass) {
+    return pass * kPlan.math_warpgroups + FragmentPlace::now().warpgroup;
   }
 
   // The sums of one slab. A warpgroup without rows in this pass lets the stages go by; without a slab in the
   // whole pass there are no stages.
   template <Phase kPhase>
-  MEGAMOE_DEVICE bool multiply(const BlockWork<kPlan>& work,
-                               int pass,
-                               int slab,
-                               float (&sum)[kSums]) {
-    const BlockShape shape(here_.layout(kPhase), work.block.n());
-    if (slab < shape.slabs) {
-      Multiply<kPlan, kPhase>(tiles_, work.place).run(shape.steps, sum);
+  MEGAMOE_DEVICE bool multiply(const BlockWork<kPlan>& work, int pass, float (&sum)[kSums]) {
+    const BlockShape shape(here_.layout(kPhase), work.block().n());
+    const FragmentPlace place = FragmentPlace::now();
+    if (pass * kPlan.math_warpgroups + place.warpgroup < shape.slabs) {
+      Multiply<kPlan, kPhase>(tiles_, place).run(shape.steps, sum);
       if constexpr (!kStores)
         for (float& value : sum)
           ptx::pin(value);
@@ -103,7 +100,7 @@ class MathRole {
     }
     if (pass * kPlan.math_warpgroups < shape.slabs)
       for (int step = 0; step < shape.steps; ++step)
-        tiles_.release(tiles_.wait(), place_.lane() == 0);
+        tiles_.release(tiles_.wait(), place.lane() == 0);
     return false;
   }
 
@@ -111,26 +108,25 @@ class MathRole {
   // on to the next one.
   MEGAMOE_DEVICE void finish(const BlockWork<kPlan>& work) {
     constexpr std::uint32_t kWarps = kPlan.math_warpgroups * 4;
-    const std::uint32_t counter = work.block.slot + offsetof(FeedSlot, finished_warps);
+    const std::uint32_t counter = work.block().slot + offsetof(FeedSlot, finished_warps);
+    const bool is_speaker = FragmentPlace::now().lane() == 0;
     __syncwarp();
     std::uint32_t before = 0;
-    if (place_.lane() == 0) before = ptx::add_shared_u32(counter, 1);
+    if (is_speaker) before = ptx::add_shared_u32(counter, 1);
     before = __shfl_sync(0xFFFFFFFFU, before, 0);
     if (before == kWarps - 1) {
-      signal_output(m_, here_.args.call, work.block.whole());
-      if (place_.lane() == 0) ptx::store_shared_u32(counter, 0);
+      signal_output(m_, here_.args.call, work.block().whole());
+      if (is_speaker) ptx::store_shared_u32(counter, 0);
     }
     __syncwarp();
-    headers_.release(work.header.slot, place_.lane() == 0);
-    feed_.release(work.block.slot, place_.lane() == 0);
+    Consumer<HeaderSlot<kPlan>, kFeedSlots>::release(work.header().slot, is_speaker);
+    feed_.release(work.block().slot, is_speaker);
   }
 
   const Context<kPlan>& here_;
   Team<kPlan, Role::kMath>& m_;
-  MathPlace place_;
   TileConsumer<kPlan> tiles_;
   FeedConsumer feed_;
-  HeaderConsumer<kPlan> headers_;
   ReusedSlots<ActivationSet<kPlan>, ActivationStaging<kPlan>::kSets> sets_;
   Probe probe_;
 };
@@ -143,11 +139,9 @@ class MathRole {
 //             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after barrier 2 combine
 //   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank barriers
 template <Plan kPlan>
-MEGAMOE_DEVICE void math(const Context<kPlan>& here,
-                         Team<kPlan, Role::kMath>& m,
-                         const MathPlace& place) {
+MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m) {
   (void)compute(m, here.args.call, [&] {
-    MathRole<kPlan>(here, m, place).run();
+    MathRole<kPlan>(here, m).run();
     m.decide_alone();
     return true;
   });

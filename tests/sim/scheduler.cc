@@ -1,7 +1,6 @@
 #include "sim/scheduler.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace megamoe::sim {
@@ -10,6 +9,9 @@ namespace {
 constexpr std::uint64_t kStickyTurns = 24;    // a fiber's average run
 constexpr std::uint64_t kPriorityTurns = 48;  // between changes of urgency
 constexpr std::uint64_t kMostTurns = 50'000'000;
+
+/// Thrown where a fiber stands that has to leave its stack.
+struct Unwound {};
 
 }  // namespace
 
@@ -22,7 +24,10 @@ Scheduler::Id Scheduler::spawn(const Tag& tag, std::function<void()> body) {
   seats_.back().tag = tag;
   seats_.back().urgency = random_.next();
   seats_.back().fiber = std::make_unique<Fiber>([this, run_body = std::move(body)] {
-    run_body();
+    try {
+      if (!is_unwinding_) run_body();
+    } catch (const Unwound&) {  // the run is over, and this fiber's part in it
+    }
     end_current();
   });
   if (is_freezing_ && options_.freeze.selects(tag))
@@ -33,6 +38,19 @@ Scheduler::Id Scheduler::spawn(const Tag& tag, std::function<void()> body) {
 }
 
 Scheduler::Ending Scheduler::run() {
+  const Ending ending = run_all();
+  // What the others hold on their stacks is given back.
+  is_unwinding_ = true;
+  for (Id id = 0; id < static_cast<Id>(seats_.size()); ++id) {
+    if (seat(id).state == State::kEnded) continue;
+    current_ = id;
+    switch_places(main_, seat(id).fiber->place());
+    ended_.clear();
+  }
+  return ending;
+}
+
+Scheduler::Ending Scheduler::run_all() {
   for (;;) {
     if (turns_ >= options_.freeze.turn) freeze_selected();
     if (!runnable_.empty()) go_on(main_);
@@ -70,7 +88,7 @@ void Scheduler::spend(std::uint64_t ms) {
 
 void Scheduler::set_state(Id id, State state) {
   Seat& s = seat(id);
-  if (s.state == State::kFrozen || s.state == state) return;
+  if (s.state == state || (s.state == State::kFrozen && state != State::kEnded)) return;
   if (s.state == State::kRunnable) {
     const auto at = std::find(runnable_.begin(), runnable_.end(), id);
     *at = runnable_.back();
@@ -111,6 +129,7 @@ void Scheduler::go_on(Place& from) {
   if (&next == &from) return;
   switch_places(from, next);
   ended_.clear();
+  if (is_unwinding_ && &from != &main_) throw Unwound();
 }
 
 void Scheduler::end_current() {
@@ -118,8 +137,8 @@ void Scheduler::end_current() {
   set_state(self, State::kEnded);
   ended_.push_back(std::move(seat(self).fiber));
   Fiber& ending = *ended_.back();
-  Place& next = runnable_.empty() ? main_ : seat(current_ = choose()).fiber->place();
-  ending.leave_for_ever(next);
+  const bool is_last = is_unwinding_ || runnable_.empty();
+  ending.leave_for_ever(is_last ? main_ : seat(current_ = choose()).fiber->place());
 }
 
 void Scheduler::look(const void* address) {
@@ -161,7 +180,7 @@ void Scheduler::wake(Id fiber) {
 void Scheduler::fail(const std::string& what) {
   if (failure_.empty()) failure_ = what;
   switch_places(seat(current_).fiber->place(), main_);
-  std::abort();  // nobody comes back to a run that failed
+  throw Unwound();
 }
 
 }  // namespace megamoe::sim

@@ -83,7 +83,7 @@ class Scheduler {
   void sleep();
   void wake(Id fiber);
   Id current() const { return current_; }
-  /// Ends the run; the fibers stay where they are.
+  /// Ends the run.
   [[noreturn]] void fail(const std::string& what);
   /// The fiber works for so long; all who poll see the time pass.
   void spend(std::uint64_t ms);
@@ -109,6 +109,7 @@ class Scheduler {
   };
 
   Seat& seat(Id id) { return seats_[static_cast<std::size_t>(id)]; }
+  Ending run_all();
   void set_state(Id id, State state);
   Id choose();
   /// Leaves the current fiber in its new state.
@@ -130,6 +131,7 @@ class Scheduler {
   std::uint64_t now_ms_ = 0;
   int jumps_ = 0;
   bool is_freezing_ = false;
+  bool is_unwinding_ = false;
   std::string failure_;
 };
 

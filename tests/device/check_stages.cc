@@ -74,9 +74,8 @@ class StageCheck {
     }
     pool_ = read_pool(layer_, rank_, static_cast<std::size_t>(block * block_m_));
     for (int r = 0; r < p_.ranks; ++r)
-      combine_.push_back(layer_.read(r,
-                                     layer_.workspace().combine,
-                                     static_cast<std::size_t>(p_.pairs() * p_.hidden)));
+      combine_.push_back(layer_.read(
+          r, layer_.workspace().combine, static_cast<std::size_t>(p_.pairs() * p_.hidden)));
     const int stride = std::max<int>(1, static_cast<int>(all.size()) / 32);
     parallel_for(static_cast<int>(all.size()), [&](int i) {
       const PoolRow& row = all[static_cast<std::size_t>(i)];
@@ -96,7 +95,8 @@ class StageCheck {
   const std::byte* block_of(const std::vector<std::byte>& rows,
                             std::uint32_t row_bytes,
                             const PoolRow& row) const {
-    return rows.data() + static_cast<std::size_t>(row.block) * static_cast<std::size_t>(block_m_) * row_bytes;
+    return rows.data() +
+           static_cast<std::size_t>(row.block) * static_cast<std::size_t>(block_m_) * row_bytes;
   }
 
   void check_pull(const PoolRow& row) {
@@ -115,10 +115,9 @@ class StageCheck {
     for (std::size_t i = 0; i < wanted.elements.size(); ++i)
       wrong += pool_element(operands_, block, block_m_, row.row, static_cast<int>(i)) !=
                wanted.elements[i];
-    const bool header_is_right =
-        input.ids[pair] == row.expert + rank_ * p_.experts_per_rank() &&
-        pool_.weight[index(row)] == input.weights[pair] &&
-        pool_.exponent[index(row)] == wanted.exponent;
+    const bool header_is_right = input.ids[pair] == row.expert + rank_ * p_.experts_per_rank() &&
+                                 pool_.weight[index(row)] == input.weights[pair] &&
+                                 pool_.exponent[index(row)] == wanted.exponent;
     const std::lock_guard lock(mutex_);
     report_.wrong_pool_bytes += wrong;
     report_.wrong_headers += !header_is_right;
@@ -134,8 +133,8 @@ class StageCheck {
     std::vector<double> values(static_cast<std::size_t>(depth));
     for (int k = 0; k < depth; ++k) {
       const int position = k / 128 * 128 + sm90::token_position(operands_, k % 128);
-      const double value = element_value(
-          operands_, pool_element(operands_, block, block_m_, row.row, position));
+      const double value =
+          element_value(operands_, pool_element(operands_, block, block_m_, row.row, position));
       values[static_cast<std::size_t>(k)] = value * scale(phase, row, k / 128);
     }
     return values;
@@ -182,18 +181,18 @@ class StageCheck {
     const WeightView w = weights_.expert(row.expert, p_);
     const SourceSlot slot = pool_.source[index(row)];
     const auto topk = static_cast<std::uint32_t>(p_.topk);
-    const std::size_t out_row = static_cast<std::size_t>(slot.pair % topk) *
-                                    static_cast<std::size_t>(p_.capacity) +
-                                slot.pair / topk;
+    const std::size_t out_row =
+        static_cast<std::size_t>(slot.pair % topk) * static_cast<std::size_t>(p_.capacity) +
+        slot.pair / topk;
     const int stride = std::max(1, p_.hidden / 128) | 1;
     Distance distance;
     for (int h = static_cast<int>(index(row)) % stride; h < p_.hidden; h += stride) {
       double wanted = dot(w.linear2, w.linear2_scale, h, input);
       if (p_.has_biases)
-        wanted += static_cast<double>(w.linear2_bias[h]) *
-                  static_cast<double>(pool_.weight[index(row)]);
-      const std::size_t at = out_row * static_cast<std::size_t>(p_.hidden) +
-                             static_cast<std::size_t>(h);
+        wanted +=
+            static_cast<double>(w.linear2_bias[h]) * static_cast<double>(pool_.weight[index(row)]);
+      const std::size_t at =
+          out_row * static_cast<std::size_t>(p_.hidden) + static_cast<std::size_t>(h);
       distance.add_beyond_rounding(
           static_cast<double>(to_float(combine_[slot.rank % combine_.size()][at])), wanted);
     }
@@ -211,8 +210,7 @@ class StageCheck {
         float sum = 0;
         for (int k = 0; k < p_.topk; ++k)
           if (input.ids[static_cast<std::size_t>(t * p_.topk + k)] >= 0)
-            sum += to_float(
-                slots[(static_cast<std::size_t>(k * p_.capacity + t)) * hidden + h]);
+            sum += to_float(slots[(static_cast<std::size_t>(k * p_.capacity + t)) * hidden + h]);
         report_.wrong_sums +=
             y[static_cast<std::size_t>(t) * hidden + h].bits != to_bfloat16(sum).bits;
       }
@@ -288,9 +286,9 @@ Distance check_end_to_end(const DeviceLayer& layer,
     }
     Distance of_token;
     for (int h = 0; h < p.hidden; h += channel_stride)
-      of_token.add(static_cast<double>(
-                    to_float(y[static_cast<std::size_t>(t) * hidden + static_cast<std::size_t>(h)])),
-                rounded_to_bfloat16(sums[static_cast<std::size_t>(h)]));
+      of_token.add(static_cast<double>(to_float(
+                       y[static_cast<std::size_t>(t) * hidden + static_cast<std::size_t>(h)])),
+                   rounded_to_bfloat16(sums[static_cast<std::size_t>(h)]));
     total.add_row(of_token);
   }
   return total;

@@ -56,12 +56,11 @@ DeviceLayer::DeviceLayer(const Problem& problem,
     call.problem = problem;
     call.peers = peers;
     call.workspace = workspace_;
-    call.ring = {.blocks = static_cast<int>(rows / options.block_m),
-                 .block_m = options.block_m,
-                 .linear1_blocks =
-                     sm90::layout_of(problem, options.operands, Phase::kLinear1).blocks(),
-                 .linear2_blocks =
-                     sm90::layout_of(problem, options.operands, Phase::kLinear2).blocks()};
+    call.ring = {
+        .blocks = static_cast<int>(rows / options.block_m),
+        .block_m = options.block_m,
+        .linear1_blocks = sm90::layout_of(problem, options.operands, Phase::kLinear1).blocks(),
+        .linear2_blocks = sm90::layout_of(problem, options.operands, Phase::kLinear2).blocks()};
     call.experts_per_wave = options.experts_per_wave;
     call.num_tokens = rank.num_tokens.as<std::int32_t>();
     call.output = rank.output.as<Bfloat16>();
@@ -105,9 +104,8 @@ void DeviceLayer::set_input(int rank, const RandomInput& input) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   state.tokens = input.tokens;
   const std::int32_t tokens = input.tokens;
-  expect_cuda(
-      cudaMemcpy(state.num_tokens.as(), &tokens, sizeof tokens, cudaMemcpyHostToDevice),
-      "copying the token count");
+  expect_cuda(cudaMemcpy(state.num_tokens.as(), &tokens, sizeof tokens, cudaMemcpyHostToDevice),
+              "copying the token count");
 }
 
 void DeviceLayer::forward(int workers) {

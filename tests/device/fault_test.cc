@@ -22,7 +22,8 @@ class Faults : public testing::Test {
   }
 };
 
-// A rank that never comes is named by the one that waits for it; the kernel leaves, and after a reset both ranks work.
+// A rank that never comes is named by the one that waits for it; the kernel leaves, and after a
+// reset both ranks work.
 TEST_F(Faults, MissingRankIsNamed) {
   const Problem problem{
       .ranks = 2, .experts = 8, .topk = 2, .hidden = 256, .intermediate = 128, .capacity = 16};
@@ -30,11 +31,8 @@ TEST_F(Faults, MissingRankIsNamed) {
   DeviceLayer layer(problem, weights, {.block_m = 8, .timeout_ms = 200});
   for (int r = 0; r < 2; ++r)
     layer.set_input(r, random_input(problem, 9, 3));
-  sm90::launch(layer.args(0),
-               sm90::Operands::kFloat8,
-               20,
-               sm90::CoResidence::kByCaller,
-               layer.stream(0));
+  sm90::launch(
+      layer.args(0), sm90::Operands::kFloat8, 20, sm90::CoResidence::kByCaller, layer.stream(0));
   expect_cuda(cudaDeviceSynchronize(), "the abandoned call");
   const FaultRecord fault = layer.read(0, layer.workspace().fault, 1)[0];
   EXPECT_EQ(fault.wait.what, WaitFor::kRank);

@@ -17,7 +17,9 @@ struct Case {
   std::int64_t pool_rows = 0;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.name;
+}
 
 int device_workers() {
   int count = 0;
@@ -32,75 +34,86 @@ class Forward : public testing::TestWithParam<std::tuple<sm90::Operands, Case>> 
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
       GTEST_SKIP() << "there is no GPU here";
   }
+
+  const Case& kase() const { return std::get<1>(GetParam()); }
+  bool is_exact() const { return std::get<0>(GetParam()) == sm90::Operands::kBfloat16; }
+
+  Problem problem() const {
+    Problem problem{.ranks = kase().ranks,
+                    .experts = kase().experts,
+                    .topk = kase().topk,
+                    .hidden = kase().hidden,
+                    .intermediate = kase().intermediate,
+                    .capacity = kase().tokens + 3,
+                    .has_biases = kase().has_biases};
+    problem.activation.kind = kase().kind;
+    problem.activation.fast_math = kase().fast_math;
+    return problem;
+  }
+
+  void expect_good_stages(const DeviceLayer& layer,
+                          int rank,
+                          const std::vector<RandomInput>& inputs,
+                          const RandomWeights& weights) const {
+    const StageReport report = check_stages(layer, rank, inputs, weights);
+    std::printf("  %-12s rank %d: linear 1 %.2e, linear 2 %.2e\n",
+                kase().name,
+                rank,
+                report.activations.relative(),
+                report.outputs.relative());
+    EXPECT_EQ(report.wrong_pool_bytes, 0);
+    EXPECT_EQ(report.wrong_headers, 0);
+    EXPECT_EQ(report.wrong_sums, 0);
+    // A code that flips because a sum was off by 1e-4 is off by a sixteenth: few do.
+    EXPECT_LT(report.activations.relative(), is_exact() ? 0.002 : 0.02);
+    EXPECT_LT(report.outputs.relative(), 3e-4);
+  }
+
+  static void expect_counters_at_zero(DeviceLayer& layer, int rank) {
+    const Workspace& w = layer.workspace();
+    const auto count = static_cast<std::size_t>(layer.args(rank).call.ring.blocks);
+    for (const auto& counter : layer.read(rank, w.arrived, count))
+      ASSERT_EQ(counter.value, 0U);
+    for (const auto& counter : layer.read(rank, w.ready, count))
+      ASSERT_EQ(counter.value, 0U);
+    for (const auto& counter : layer.read(rank, w.received_sum, 1))
+      ASSERT_EQ(counter.value, 0U);
+  }
 };
 
-// Each stage of a call agrees with fp64 that was fed the machine's own codes, the whole agrees with the contract,
-// a second call on the same memory gives the same bytes, and every counter is back at zero.
+// Each stage of a call agrees with fp64 that was fed the machine's own codes, the whole agrees with
+// the contract, a second call on the same memory gives the same bytes, and every counter is back at
+// zero.
 TEST_P(Forward, AgreesWithFp64StageByStage) {
-  const auto& [operands, c] = GetParam();
-  Problem problem{.ranks = c.ranks,
-                  .experts = c.experts,
-                  .topk = c.topk,
-                  .hidden = c.hidden,
-                  .intermediate = c.intermediate,
-                  .capacity = c.tokens + 3,
-                  .has_biases = c.has_biases};
-  problem.activation.kind = c.kind;
-  problem.activation.fast_math = c.fast_math;
-  const RandomWeights weights = random_weights(problem, 5, 42);
-  DeviceLayer layer(problem,
+  const RandomWeights weights = random_weights(problem(), 5, 42);
+  DeviceLayer layer(problem(),
                     weights,
-                    {.operands = operands, .block_m = c.block_m, .pool_rows = c.pool_rows});
+                    {.operands = std::get<0>(GetParam()),
+                     .block_m = kase().block_m,
+                     .pool_rows = kase().pool_rows});
   std::vector<RandomInput> inputs;
-  for (int r = 0; r < c.ranks; ++r) {
-    inputs.push_back(random_input(problem, std::max(0, c.tokens - r), 7 + static_cast<unsigned>(r)));
+  for (int r = 0; r < kase().ranks; ++r) {
+    inputs.push_back(
+        random_input(problem(), std::max(0, kase().tokens - r), 7 + static_cast<unsigned>(r)));
     layer.set_input(r, inputs.back());
   }
-  const int workers = device_workers() / c.ranks;
+  const int workers = device_workers() / kase().ranks;
   layer.forward(workers);
-  const bool is_exact = operands == sm90::Operands::kBfloat16;
   std::vector<std::vector<Bfloat16>> first;
-  for (int r = 0; r < c.ranks; ++r) {
+  for (int r = 0; r < kase().ranks; ++r) {
     SCOPED_TRACE("rank " + std::to_string(r));
     first.push_back(layer.output(r));
-    if (c.pool_rows == 0) {
-      const StageReport report = check_stages(layer, r, inputs, weights);
-      std::printf("  %-28s rank %d %s: pool %ld headers %ld L1 %.2e L2 %.2e sums %ld\n",
-                  c.name,
-                  r,
-                  is_exact ? "bf16" : "fp8 ",
-                  static_cast<long>(report.wrong_pool_bytes),
-                  static_cast<long>(report.wrong_headers),
-                  report.activations.relative(),
-                  report.outputs.relative(),
-                  static_cast<long>(report.wrong_sums));
-      EXPECT_EQ(report.wrong_pool_bytes, 0);
-      EXPECT_EQ(report.wrong_headers, 0);
-      EXPECT_EQ(report.wrong_sums, 0);
-      // A code that flips because a sum was off by 1e-4 is off by a sixteenth: few do.
-      EXPECT_LT(report.activations.relative(), is_exact ? 0.002 : 0.02);
-      EXPECT_LT(report.outputs.relative(), 3e-4);
-    }
-    const Distance whole =
-        check_end_to_end(layer, r, inputs[static_cast<std::size_t>(r)], weights);
-    std::printf("  %-28s rank %d whole %.2e\n", c.name, r, whole.relative());
-    EXPECT_LT(whole.relative(), is_exact ? 0.002 : 0.010);
+    if (kase().pool_rows == 0) expect_good_stages(layer, r, inputs, weights);
+    const Distance whole = check_end_to_end(layer, r, inputs[static_cast<std::size_t>(r)], weights);
+    std::printf("  %-12s rank %d: whole %.2e\n", kase().name, r, whole.relative());
+    EXPECT_LT(whole.relative(), is_exact() ? 0.002 : 0.010);
   }
   layer.forward(workers);
-  for (int r = 0; r < c.ranks; ++r) {
+  for (int r = 0; r < kase().ranks; ++r) {
     const std::vector<Bfloat16> again = layer.output(r);
-    EXPECT_EQ(std::memcmp(again.data(),
-                          first[static_cast<std::size_t>(r)].data(),
-                          again.size() * sizeof(Bfloat16)),
-              0);
-    const Workspace& w = layer.workspace();
-    const auto count = static_cast<std::size_t>(layer.args(r).call.ring.blocks);
-    for (const auto& counter : layer.read(r, w.arrived, count))
-      ASSERT_EQ(counter.value, 0U);
-    for (const auto& counter : layer.read(r, w.ready, count))
-      ASSERT_EQ(counter.value, 0U);
-    for (const auto& counter : layer.read(r, w.received_sum, 1))
-      ASSERT_EQ(counter.value, 0U);
+    const std::vector<Bfloat16>& before = first[static_cast<std::size_t>(r)];
+    EXPECT_EQ(std::memcmp(again.data(), before.data(), again.size() * sizeof(Bfloat16)), 0);
+    expect_counters_at_zero(layer, r);
   }
 }
 

@@ -91,18 +91,15 @@ inline RandomInput random_input(const Problem& problem, int tokens, std::uint64_
       row[i] = i / 32 % 7 == 3 && t % 3 == 1 ? 0.0F : normal(random);
     if (t % 4 == 2) row[random() % hidden] *= 4096.0F;
     const std::size_t at = static_cast<std::size_t>(t) * hidden;
-    quantize_row(row.data(),
-                 problem.hidden,
-                 input.codes.data() + at,
-                 input.scales.data() + at / 32);
+    quantize_row(
+        row.data(), problem.hidden, input.codes.data() + at, input.scales.data() + at / 32);
     std::vector<std::int64_t> experts(static_cast<std::size_t>(problem.experts));
     for (std::size_t e = 0; e < experts.size(); ++e)
       experts[e] = static_cast<std::int64_t>(e);
     std::shuffle(experts.begin(), experts.end(), random);
     for (int k = 0; k < problem.topk; ++k) {
       const bool is_masked = random() % 16 == 0;
-      input.ids.push_back(is_masked ? -1
-                                    : experts[static_cast<std::size_t>(k) % experts.size()]);
+      input.ids.push_back(is_masked ? -1 : experts[static_cast<std::size_t>(k) % experts.size()]);
       input.weights.push_back(static_cast<float>(random() % 1000) / 1000.0F);
     }
   }

@@ -89,10 +89,13 @@ struct Distance {
     size += 1;
     cells += row.cells;
   }
-  double relative() const { return size == 0 ? (error == 0 ? 0 : INFINITY) : std::sqrt(error / size); }
+  double relative() const {
+    return size == 0 ? (error == 0 ? 0 : INFINITY) : std::sqrt(error / size);
+  }
 };
 
-// A token row as the puller must write it: values by their place along K, and the exponent taken off.
+// A token row as the puller must write it: values by their place along K, and the exponent taken
+// off.
 struct RegroupedRow {
   std::vector<std::uint16_t> elements;  // E4M3 codes or bf16 bits, [steps * 128]
   int exponent = 0;
@@ -111,7 +114,8 @@ inline RegroupedRow regrouped_row(sm90::Operands operands,
   }
   RegroupedRow row;
   row.exponent = sm90::settled_exponent(asked);
-  row.elements.resize(static_cast<std::size_t>(sm90::pool_row_bytes(sm90::Operands::kFloat8, hidden)));
+  row.elements.resize(
+      static_cast<std::size_t>(sm90::pool_row_bytes(sm90::Operands::kFloat8, hidden)));
   for (int k = 0; k < hidden; ++k) {
     const sm90::GroupShift shift = sm90::shift_of(scales[k / 32], row.exponent);
     const auto at =
@@ -127,16 +131,14 @@ inline RegroupedRow regrouped_row(sm90::Operands operands,
 }
 
 // An element of a pool row, from the block's bytes.
-inline std::uint16_t pool_element(sm90::Operands operands,
-                                  const std::byte* block,
-                                  int block_m,
-                                  int row,
-                                  int position) {
+inline std::uint16_t pool_element(
+    sm90::Operands operands, const std::byte* block, int block_m, int row, int position) {
   const int bytes = sm90::element_bytes(operands);
   const int step = position / 128;
   const int byte = position % 128 * bytes;
-  const std::byte* at = block + static_cast<std::int64_t>(step) * sm90::token_tile_bytes(operands, block_m) +
-                        sm90::token_chunk_offset(block_m, row, byte / 16) + byte % 16;
+  const std::byte* at =
+      block + static_cast<std::int64_t>(step) * sm90::token_tile_bytes(operands, block_m) +
+      sm90::token_chunk_offset(block_m, row, byte / 16) + byte % 16;
   return static_cast<std::uint16_t>(static_cast<unsigned>(at[0]) |
                                     (bytes == 2 ? static_cast<unsigned>(at[1]) << 8 : 0U));
 }

@@ -5,12 +5,13 @@
 
 #include "machine/cuda/ptx.cuh"
 
-// Rings of slots in shared memory between warps of one CTA. A slot is a struct with two mbarriers, `full` and
-// `empty`; one address reaches its data and its barriers.
+// Rings of slots in shared memory between warps of one CTA. A slot is a struct with two mbarriers,
+// `full` and `empty`; one address reaches its data and its barriers.
 //
-// These waits have no bound of their own: what fills or empties a slot is a warp of the same CTA or a copy from
-// the device's own memory. A role that waits for anything else does it through wait_until(), and when that
-// gives up it keeps filling its slots, without copies, so that every wait here ends too.
+// These waits have no bound of their own: what fills or empties a slot is a warp of the same CTA or
+// a copy from the device's own memory. A role that waits for anything else does it through
+// wait_until(), and when that gives up it keeps filling its slots, without copies, so that every
+// wait here ends too.
 namespace megamoe {
 
 MEGAMOE_DEVICE void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) {
@@ -18,8 +19,9 @@ MEGAMOE_DEVICE void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) 
   }
 }
 
-// Which slot of a ring comes next, and the parity of its phase: one register, as several cursors live through a
-// main loop. The ring's address is another, which all rings of a CTA share up to a constant.
+// Which slot of a ring comes next, and the parity of its phase: one register, as several cursors
+// live through a main loop. The ring's address is another, which all rings of a CTA share up to a
+// constant.
 template <class Slot, int kSlots>
 class SlotCursor {
  public:
@@ -44,8 +46,8 @@ class Producer {
  public:
   MEGAMOE_DEVICE explicit Producer(std::uint32_t first) : at_(first) {}
 
-  // The next slot, once everybody has released what it held. A new ring is all empty: the flipped parity is
-  // that of a phase that never was.
+  // The next slot, once everybody has released what it held. A new ring is all empty: the flipped
+  // parity is that of a phase that never was.
   MEGAMOE_DEVICE std::uint32_t acquire() {
     const std::uint32_t slot = at_.slot();
     wait_for_phase(slot + offsetof(Slot, empty), at_.parity() ^ 1);
@@ -56,7 +58,9 @@ class Producer {
   static MEGAMOE_DEVICE void commit(std::uint32_t slot, std::uint32_t bytes) {
     ptx::mbarrier_arrive_expect(full_barrier(slot), bytes);
   }
-  static MEGAMOE_DEVICE void commit(std::uint32_t slot) { ptx::mbarrier_arrive(full_barrier(slot)); }
+  static MEGAMOE_DEVICE void commit(std::uint32_t slot) {
+    ptx::mbarrier_arrive(full_barrier(slot));
+  }
   static MEGAMOE_DEVICE std::uint32_t full_barrier(std::uint32_t slot) {
     return slot + static_cast<std::uint32_t>(offsetof(Slot, full));
   }
@@ -77,7 +81,8 @@ class Consumer {
     at_.advance();
     return slot;
   }
-  // Where it stands, for a second ring of as many slots whose slots are used one for one with this one's.
+  // Where it stands, for a second ring of as many slots whose slots are used one for one with this
+  // one's.
   MEGAMOE_DEVICE std::uint32_t index() const { return at_.index(); }
   MEGAMOE_DEVICE std::uint32_t parity() const { return at_.parity(); }
   static MEGAMOE_DEVICE void release(std::uint32_t slot, bool arrives) {

@@ -4,9 +4,9 @@
 
 #include "base/portable.hpp"
 
-// One function, one instruction. Shared memory is addressed by plain 32-bit integers here: a generic pointer into
-// it is rebuilt through a special register at every use, which costs a memory-bound loop more than its
-// arithmetic.
+// One function, one instruction. Shared memory is addressed by plain 32-bit integers here: a
+// generic pointer into it is rebuilt through a special register at every use, which costs a
+// memory-bound loop more than its arithmetic.
 namespace megamoe::ptx {
 
 MEGAMOE_DEVICE std::uint32_t shared_address(const void* pointer) {
@@ -26,7 +26,9 @@ MEGAMOE_DEVICE std::uint32_t opaque(std::uint32_t value) {
 }
 
 // What wgmma left in a register may be read only after its wait: nothing moves across this.
-MEGAMOE_DEVICE void pin(float& value) { asm volatile("" : "+f"(value) : : "memory"); }
+MEGAMOE_DEVICE void pin(float& value) {
+  asm volatile("" : "+f"(value) : : "memory");
+}
 
 // ---- mbarrier
 
@@ -45,11 +47,10 @@ MEGAMOE_DEVICE void mbarrier_arrive(std::uint32_t barrier) {
 
 // Predicated inside: a branch in a main loop costs registers.
 MEGAMOE_DEVICE void mbarrier_arrive_if(bool arrives, std::uint32_t barrier) {
-  asm volatile(
-      "{.reg .pred p; setp.ne.u32 p, %1, 0; @p mbarrier.arrive.shared.b64 _, [%0];}"
-      :
-      : "r"(barrier), "r"(static_cast<std::uint32_t>(arrives))
-      : "memory");
+  asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; @p mbarrier.arrive.shared.b64 _, [%0];}"
+               :
+               : "r"(barrier), "r"(static_cast<std::uint32_t>(arrives))
+               : "memory");
 }
 
 // Arrives, and makes the phase wait for `bytes` that copies still owe.
@@ -86,7 +87,9 @@ MEGAMOE_DEVICE void bulk_copy(std::uint32_t shared,
 }
 
 // Between plain accesses and those of the copy engine or wgmma, in either direction.
-MEGAMOE_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
+MEGAMOE_DEVICE void fence_proxy_async() {
+  asm volatile("fence.proxy.async;" : : : "memory");
+}
 
 // ---- threads
 
@@ -202,7 +205,8 @@ MEGAMOE_DEVICE void store_shared_u32x4(std::uint32_t address, const uint4& v) {
                : "memory");
 }
 
-// Four 8x8 matrices of 16-bit values, each stored transposed; lanes 8i .. 8i + 7 give the rows of matrix i.
+// Four 8x8 matrices of 16-bit values, each stored transposed; lanes 8i .. 8i + 7 give the rows of
+// matrix i.
 MEGAMOE_DEVICE void store_matrices_transposed(std::uint32_t row_address,
                                               std::uint32_t m0,
                                               std::uint32_t m1,
@@ -226,8 +230,11 @@ MEGAMOE_DEVICE void store_matrices_transposed(std::uint32_t row_address,
 
 // ---- arithmetic
 
-// Byte i of the result is byte (selector nibble i) of {low, high}. __byte_perm would mask the selector again.
-MEGAMOE_DEVICE std::uint32_t permute(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+// Byte i of the result is byte (selector nibble i) of {low, high}. __byte_perm would mask the
+// selector again.
+MEGAMOE_DEVICE std::uint32_t permute(std::uint32_t low,
+                                     std::uint32_t high,
+                                     std::uint32_t selector) {
   std::uint32_t v;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(low), "r"(high), "r"(selector));
   return v;
@@ -292,7 +299,9 @@ MEGAMOE_DEVICE float max_or_nan(float a, float b) {
 }
 
 // e^x and 1 / x to about two units in the last place, through the special-function unit.
-MEGAMOE_DEVICE float approximate_exponential(float x) { return __expf(x); }
+MEGAMOE_DEVICE float approximate_exponential(float x) {
+  return __expf(x);
+}
 
 MEGAMOE_DEVICE float approximate_reciprocal(float x) {
   float v;

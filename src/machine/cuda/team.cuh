@@ -18,9 +18,9 @@ inline constexpr ::cuda::thread_scope kThreadScope =
     : kReach == Scope::kDevice ? ::cuda::thread_scope_device
                                : ::cuda::thread_scope_system;
 
-// The CUDA machines' team: one warp. `Place` answers where it stands and what it shares with the other teams of
-// its CTA, mostly by constants and special registers: a field would live in a register through the whole
-// role. `Pulls` brings rows into the pool in the machine's own format.
+// The CUDA machines' team: one warp. `Place` answers where it stands and what it shares with the
+// other teams of its CTA, mostly by constants and special registers: a field would live in a
+// register through the whole role. `Pulls` brings rows into the pool in the machine's own format.
 template <class Place, class Pulls>
 class WarpTeam {
  public:
@@ -54,8 +54,8 @@ class WarpTeam {
   MEGAMOE_DEVICE typename C::Value observe(const C* counter) {
     return word(counter).load(::cuda::memory_order_acquire);
   }
-  // A rank's gate is awaited by every warp of every CTA: one team polls it and passes on what it sees, through
-  // the CTA's shared memory.
+  // A rank's gate is awaited by every warp of every CTA: one team polls it and passes on what it
+  // sees, through the CTA's shared memory.
   MEGAMOE_DEVICE std::uint64_t observe(const Gate* gate) {
     ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_block> seen(*place_.gate_seen());
     if (!place_.relays_gate()) return seen.load(::cuda::memory_order_acquire);
@@ -115,8 +115,9 @@ class WarpTeam {
   MEGAMOE_DEVICE void bump_progress() {
     claim(call_.local(call_.workspace.progress), std::uint64_t{1});
   }
-  // Roles that fill and drain each other's rings must start their blocks together or not at all. Until they have passed
-  // gate 1 they leave only when the relaying team has left, which is the CTA's one decision.
+  // Roles that fill and drain each other's rings must start their blocks together or not at all.
+  // Until they have passed gate 1 they leave only when the relaying team has left, which is the
+  // CTA's one decision.
   MEGAMOE_DEVICE Abort abort() {
     if (follows_relay_) return abort_of_relay();
     // Every warp that waits asks, so not at every poll.
@@ -163,7 +164,8 @@ class WarpTeam {
   MEGAMOE_DEVICE auto relay_has_left() {
     return ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_block>(*place_.relay_has_left());
   }
-  // Once the relay has left, what it saw of the gate is final: the caller looks once more before it is told.
+  // Once the relay has left, what it saw of the gate is final: the caller looks once more before it
+  // is told.
   MEGAMOE_DEVICE Abort abort_of_relay() {
     if (relay_has_left().load(::cuda::memory_order_acquire) == 0) return {};
     if (saw_relay_leave_) return {AbortReason::kStopped, rank()};

@@ -7,8 +7,8 @@
 
 namespace megamoe::sm90 {
 
-// numerics/swiglu.hpp with one path for both kinds: SwiGLU is the other with a slope of 1 and nothing added to up
-// (adding 0 turns a -0 into +0, which no code can tell).
+// numerics/swiglu.hpp with one path for both kinds: SwiGLU is the other with a slope of 1 and
+// nothing added to up (adding 0 turns a -0 into +0, which no code can tell).
 struct ActivationForm {
   float bound;
   float slope;

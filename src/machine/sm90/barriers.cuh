@@ -7,8 +7,8 @@ namespace megamoe::sm90 {
 
 // Named barriers of a CTA. Id 0 belongs to __syncthreads.
 enum class CtaBarrier : int {
-  kDispatch = 1,   // the dispatch warps
-  kWarpgroup,      // one math warpgroup: this id and the three that follow
+  kDispatch = 1,  // the dispatch warps
+  kWarpgroup,     // one math warpgroup: this id and the three that follow
   kAfterLast = kWarpgroup + kBlockSlabs,
 };
 

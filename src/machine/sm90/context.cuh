@@ -22,8 +22,9 @@ using FeedConsumer = Consumer<FeedSlot, kFeedSlots>;
 template <Plan kPlan>
 using HeaderProducer = Producer<HeaderSlot<kPlan>, kFeedSlots>;
 
-// One CTA's view of its kernel: the argument, and the shared address of its storage, kept in a register. Roles that
-// multiply have no registers to spare for more, and read what they need where it lies.
+// One CTA's view of its kernel: the argument, and the shared address of its storage, kept in a
+// register. Roles that multiply have no registers to spare for more, and read what they need where
+// it lies.
 template <Plan kPlan>
 struct Context {
   using Storage = SharedStorage<kPlan>;
@@ -51,9 +52,7 @@ struct Context {
   MEGAMOE_DEVICE WeightLayout layout(Phase phase) const {
     return layout_of(args.call.problem, kPlan.operands, phase);
   }
-  MEGAMOE_DEVICE SharedTail tail() const {
-    return shared_tail(sizeof(Storage), args.call.problem);
-  }
+  MEGAMOE_DEVICE SharedTail tail() const { return shared_tail(sizeof(Storage), args.call.problem); }
 
  private:
   static MEGAMOE_DEVICE std::byte* storage() {
@@ -97,8 +96,8 @@ struct FedBlock {
 
 enum class Role { kMath, kLoadWeights, kLoadTokens, kDispatch };
 
-// A team's place in its role and its CTA: the math warps come first, then the weight loader, the token loader and the
-// dispatch teams.
+// A team's place in its role and its CTA: the math warps come first, then the weight loader, the
+// token loader and the dispatch teams.
 template <Plan kPlan, Role kRole>
 struct RolePlace {
   static constexpr int kMathWarps = kPlan.math_warpgroups * 4;

@@ -45,8 +45,8 @@ struct SlabPlace {
   }
 };
 
-// E4M3 of the eight magnitudes at exponent field 0 (times 2^-5), two registers of bytes; another field adds to
-// the exponent of each but the zero.
+// E4M3 of the eight magnitudes at exponent field 0 (times 2^-5), two registers of bytes; another
+// field adds to the exponent of each but the zero.
 struct MagnitudeTable {
   std::uint32_t low, high;
 
@@ -64,8 +64,8 @@ MEGAMOE_DEVICE void decode_float8(std::uint32_t word,
   lower = ptx::permute(table.low, table.high, selectors >> 16) | ((word << 4) & 0x80808080U);
 }
 
-// Two of a word's eight codes as bf16: the magnitude's three bits as exponent and mantissa of a tiny number, which
-// one multiplication brings to its size.
+// Two of a word's eight codes as bf16: the magnitude's three bits as exponent and mantissa of a
+// tiny number, which one multiplication brings to its size.
 template <int kPair>
 MEGAMOE_DEVICE std::uint32_t decode_bfloat16(std::uint32_t word, std::uint32_t factor) {
   constexpr int kUp = 4 * kPair - 6;
@@ -74,9 +74,11 @@ MEGAMOE_DEVICE std::uint32_t decode_bfloat16(std::uint32_t word, std::uint32_t f
   return ptx::multiply_bfloat16x2(tiny, factor);
 }
 
-// Registers of the operand for one step: wgmma k-steps of four registers each (upper row, lower row, and again
-// for the second half of K).
-constexpr int operand_words(Operands operands) { return operands == Operands::kFloat8 ? 16 : 32; }
+// Registers of the operand for one step: wgmma k-steps of four registers each (upper row, lower
+// row, and again for the second half of K).
+constexpr int operand_words(Operands operands) {
+  return operands == Operands::kFloat8 ? 16 : 32;
+}
 
 // Half of a thread's share, two of its four chunks: words of the upper and the lower row in turn.
 MEGAMOE_DEVICE void decode_float8(const uint4& words,

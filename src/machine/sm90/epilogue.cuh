@@ -8,8 +8,8 @@
 #include "machine/sm90/pack.hpp"
 #include "numerics/exponential.hpp"
 
-// What both epilogues share: the block's header in shared memory, which rows a thread's sums belong to, and their
-// exponents.
+// What both epilogues share: the block's header in shared memory, which rows a thread's sums belong
+// to, and their exponents.
 namespace megamoe::sm90 {
 
 // 2^exponent in two factors, each a normal number: their product may not be one.
@@ -42,13 +42,13 @@ struct BlockHeader {
   MEGAMOE_DEVICE const Slot& view() const { return *ptx::shared_pointer<const Slot>(slot); }
 };
 
-// Epilogues take the tokens of a tile in chunks, all by the same instructions: unrolled over a whole tile they outgrow the
-// instruction cache, and cost three main loops.
+// Epilogues take the tokens of a tile in chunks, all by the same instructions: unrolled over a
+// whole tile they outgrow the instruction cache, and cost three main loops.
 template <Plan kPlan>
 struct Chunk {
   static constexpr int kTokens = epilogue_tokens(kPlan);
   static constexpr int kCount = kPlan.block_m / kTokens;
-  static constexpr int kSums = kTokens / 2;  // a thread's
+  static constexpr int kSums = kTokens / 2;   // a thread's
   static constexpr int kPairs = kTokens / 4;  // a thread's tokens, of two rows each
 
   float sums[kSums];
@@ -71,8 +71,8 @@ struct Chunk {
   static constexpr int upper(int t) { return t / 2 * 4 + t % 2; }
 };
 
-// One block of a math warp: nothing but the number of its slots, since what lives through the main loop costs registers
-// that it needs.
+// One block of a math warp: nothing but the number of its slots, since what lives through the main
+// loop costs registers that it needs.
 template <Plan kPlan>
 struct BlockWork {
   const Context<kPlan>& here;

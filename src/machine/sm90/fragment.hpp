@@ -4,16 +4,19 @@
 
 #include "machine/sm90/operands.hpp"
 
-// Where one weight lies in a packed slab (64 rows x 128 of K), and which place along K of a token row meets it.
+// Where one weight lies in a packed slab (64 rows x 128 of K), and which place along K of a token
+// row meets it.
 //
-// wgmma fixes which thread holds which element of its register operand; K may be permuted as long as both
-// operands agree. The permutation here gives all 32 values that a thread holds of one row to one group of 32:
-// lane % 4 is the group, so that a thread decodes with one exponent a row.
+// wgmma fixes which thread holds which element of its register operand; K may be permuted as long
+// as both operands agree. The permutation here gives all 32 values that a thread holds of one row
+// to one group of 32: lane % 4 is the group, so that a thread decodes with one exponent a row.
 //
 // A slab is 4096 bytes of codes and then the exponents of its 64 x 4 groups:
-//   codes      warp w, lane l reads two 16-byte vectors at ((2w + v) * 32 + l) * 16; word 2c is row 16w + l/4,
+//   codes      warp w, lane l reads two 16-byte vectors at ((2w + v) * 32 + l) * 16; word 2c is row
+//   16w + l/4,
 //              word 2c + 1 the row 8 below, both of chunk c: values 8c .. 8c + 7 of group l % 4
-//   exponents  kFloat8: one byte a thread, low nibble the upper row; kBfloat16: two bytes, upper row first
+//   exponents  kFloat8: one byte a thread, low nibble the upper row; kBfloat16: two bytes, upper
+//   row first
 namespace megamoe::sm90 {
 
 inline constexpr int kSlabCodeBytes = kSlabRows * kStepDepth / 2;
@@ -49,7 +52,8 @@ constexpr CodePlace code_place(Operands operands, int row, int k) {
   const int word = 2 * chunk + is_lower;
   const int word_byte = ((warp * 2 + word / 4) * 32 + lane) * 16 + word % 4 * 4;
   if (operands == Operands::kFloat8) {
-    // Magnitudes are byte selectors of `prmt`, four a half; the signs lie where a mask puts them on the bytes.
+    // Magnitudes are byte selectors of `prmt`, four a half; the signs lie where a mask puts them on
+    // the bytes.
     const int half = value / 4;
     const int i = value % 4;
     return {word_byte, half * 16 + 4 * i, 8 * i + (half == 0 ? 7 : 3)};
@@ -63,8 +67,7 @@ constexpr ExponentPlace exponent_place(Operands operands, int row, int group) {
   const int warp = row / 16;
   const int is_lower = row % 16 / 8;
   const int lane = row % 8 * 4 + group;
-  if (operands == Operands::kFloat8)
-    return {kSlabCodeBytes + warp * 32 + lane, is_lower * 4};
+  if (operands == Operands::kFloat8) return {kSlabCodeBytes + warp * 32 + lane, is_lower * 4};
   return {kSlabCodeBytes + (warp * 32 + lane) * 2 + is_lower, 0};
 }
 
@@ -73,8 +76,7 @@ constexpr int token_position(Operands operands, int k) {
   const int group = k / kGroup;
   const int chunk = k % kGroup / 8;
   const int value = k % 8;
-  if (operands == Operands::kFloat8)
-    return chunk * 32 + value / 4 * 16 + group * 4 + value % 4;
+  if (operands == Operands::kFloat8) return chunk * 32 + value / 4 * 16 + group * 4 + value % 4;
   const int pair = value / 2;
   return (2 * chunk + pair / 2) * 16 + pair % 2 * 8 + group * 2 + value % 2;
 }

@@ -5,8 +5,9 @@
 #include "machine/sm90/roles/load_weights.cuh"
 #include "machine/sm90/roles/math.cuh"
 
-// The entry: shared memory, barriers, registers, and which warp plays which role. The math warpgroups come first; the
-// last warpgroup's warps are the weight loader, the token loader and two dispatch teams.
+// The entry: shared memory, barriers, registers, and which warp plays which role. The math
+// warpgroups come first; the last warpgroup's warps are the weight loader, the token loader and two
+// dispatch teams.
 namespace megamoe::sm90 {
 
 template <Plan kPlan>
@@ -47,14 +48,11 @@ MEGAMOE_DEVICE Team<kPlan, kRole> team_of(const Context<kPlan>& here) {
   const int pulls_of = kRole == Role::kDispatch ? place.team() : 0;
   const SharedTail tail = here.tail();
   std::byte* rows = here.at(tail.pulls + pulls_of * kPullsInFlight * tail.pull_bytes);
-  return {here.args.call,
-          here.args.options,
-          place,
-          RowPulls<kPlan>(rows, here.pulled(pulls_of))};
+  return {here.args.call, here.args.options, place, RowPulls<kPlan>(rows, here.pulled(pulls_of))};
 }
 
-// `Choice::kPlan` names the kernel. (nvcc writes a host stub that it can't compile when the plan itself is the
-// argument and lives in a namespace.)
+// `Choice::kPlan` names the kernel. (nvcc writes a host stub that it can't compile when the plan
+// itself is the argument and lives in a namespace.)
 template <class Choice>
 __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     mega_moe(const __grid_constant__ KernelArgs args) {

@@ -13,9 +13,9 @@ namespace megamoe::sm90 {
 
 // One linear's packed weights on the device, all local experts.
 struct LinearWeights {
-  const std::byte* codes = nullptr;         // [experts][layout.bytes()]
-  const std::int16_t* bases = nullptr;      // [experts][layout.padded_rows()]
-  const float* bias = nullptr;              // [experts][rows] in canonical order, or null
+  const std::byte* codes = nullptr;     // [experts][layout.bytes()]
+  const std::int16_t* bases = nullptr;  // [experts][layout.padded_rows()]
+  const float* bias = nullptr;          // [experts][rows] in canonical order, or null
 };
 
 // The kernel's one argument.
@@ -31,13 +31,12 @@ constexpr WeightLayout layout_of(const Problem& problem, Operands operands, Phas
   return {operands, problem.hidden, problem.intermediate};
 }
 
-// The machine's rows in the pool. Linear 1: codes, and one exponent. Linear 2: codes, and with kFloat8 a scale
-// for each 128 columns.
+// The machine's rows in the pool. Linear 1: codes, and one exponent. Linear 2: codes, and with
+// kFloat8 a scale for each 128 columns.
 constexpr PoolFormat pool_format(const Problem& problem, Operands operands) {
   const int steps = ceil_div(problem.intermediate, kStepDepth);
   const bool has_scales = operands == Operands::kFloat8;
-  return {.linear1_row_bytes =
-              static_cast<std::uint32_t>(pool_row_bytes(operands, problem.hidden)),
+  return {.linear1_row_bytes = static_cast<std::uint32_t>(pool_row_bytes(operands, problem.hidden)),
           .linear1_scale_bytes = sizeof(std::int32_t),
           .linear2_row_bytes =
               static_cast<std::uint32_t>(pool_row_bytes(operands, problem.intermediate)),

@@ -16,8 +16,9 @@ KernelInstance instance_of_size(int block_m) {
     case 128: return kernel_instance<kOperands, 128>();
     case 192: return kernel_instance<kOperands, 192>();
     default:
-      throw Error(ErrorCode::kInvalidArgument,
-                  sentence("block_m is ", block_m, "; sm90 kernels exist for 8, 16, 32, 64, 96, 128, 192"));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          sentence("block_m is ", block_m, "; sm90 kernels exist for 8, 16, 32, 64, 96, 128, 192"));
   }
 }
 
@@ -45,9 +46,9 @@ void launch(const KernelArgs& args,
           bytes,
           " bytes of shared memory; a CTA has at most ",
           kSharedMemoryLimit);
-  expect_success(cudaFuncSetAttribute(
-                     instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "setting the kernel's shared memory");
+  expect_success(
+      cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      "setting the kernel's shared memory");
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = co_residence == CoResidence::kByDevice ? 1 : 0;

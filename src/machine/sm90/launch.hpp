@@ -14,9 +14,7 @@ struct KernelInstance {
   Plan plan{};
   int storage_bytes = 0;  // sizeof its SharedStorage
 
-  int shared_bytes(const Problem& problem) const {
-    return shared_tail(storage_bytes, problem).end;
-  }
+  int shared_bytes(const Problem& problem) const { return shared_tail(storage_bytes, problem).end; }
 };
 
 // Defined in the instance's own unit.

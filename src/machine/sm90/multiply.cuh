@@ -11,12 +11,13 @@
 #include "machine/sm90/wgmma.cuh"
 #include "protocol/schedule.hpp"
 
-// The main loop: one warpgroup's 64 weight rows times all tokens of the tile, over all of K. Sums come out in
-// wgmma's order: sum[4j + i] is row lane/4 (i = 0, 1) or the row 8 below (i = 2, 3) of token
-// 8j + 2 * (lane % 4) + i % 2.
+// The main loop: one warpgroup's 64 weight rows times all tokens of the tile, over all of K. Sums
+// come out in wgmma's order: sum[4j + i] is row lane/4 (i = 0, 1) or the row 8 below (i = 2, 3) of
+// token 8j + 2 * (lane % 4) + i % 2.
 //
-// Numbers (the same for every plan): kFloat8 starts a new sum in the tensor core every 128 of K and adds it in
-// fp32, with the token's scale for linear 2; kBfloat16 lets the tensor core add over all of K.
+// Numbers (the same for every plan): kFloat8 starts a new sum in the tensor core every 128 of K and
+// adds it in fp32, with the token's scale for linear 2; kBfloat16 lets the tensor core add over all
+// of K.
 namespace megamoe::sm90 {
 
 // Which thread of its warpgroup, and which warpgroup of the CTA's.
@@ -58,7 +59,8 @@ class Multiply {
 
  private:
   static constexpr int kWords = operand_words(kPlan.operands);
-  // Sums that the tensor core starts anew share registers: many tokens are taken in two pieces, one after the other.
+  // Sums that the tensor core starts anew share registers: many tokens are taken in two pieces, one
+  // after the other.
   static constexpr int kPieces = kPromotes && kTokens > 128 ? 2 : 1;
   static constexpr int kPieceTokens = kTokens / kPieces;
   static constexpr int kPieceSums = kPieceTokens / 2;
@@ -66,11 +68,8 @@ class Multiply {
   using Mma = Wgmma<kPlan.operands, kPieceTokens>;
 
   // One step's wgmmas for one piece, as one group: into `partial` from zero, or on top of `sum`.
-  static MEGAMOE_DEVICE void issue(std::uint32_t stage,
-                                   int piece,
-                                   const std::uint32_t* operand,
-                                   float* partial,
-                                   float* sum) {
+  static MEGAMOE_DEVICE void issue(
+      std::uint32_t stage, int piece, const std::uint32_t* operand, float* partial, float* sum) {
     const std::uint32_t tokens =
         tile_descriptor_low(stage + piece * kPieceTokens * static_cast<int>(kSwizzleBytes));
     wgmma_fence();
@@ -121,7 +120,10 @@ class Multiply {
       }
     }
   }
-  static MEGAMOE_DEVICE void promote_eight(float even, float odd, const float* partial, float* sum) {
+  static MEGAMOE_DEVICE void promote_eight(float even,
+                                           float odd,
+                                           const float* partial,
+                                           float* sum) {
     sum[0] = fmaf(even, partial[0], sum[0]);
     sum[1] = fmaf(odd, partial[1], sum[1]);
     sum[2] = fmaf(even, partial[2], sum[2]);
@@ -152,7 +154,8 @@ class Multiply {
     }
   }
 
-  // Most tokens: as before, in pieces that share the registers of a partial sum; none are left to fetch ahead.
+  // Most tokens: as before, in pieces that share the registers of a partial sum; none are left to
+  // fetch ahead.
   MEGAMOE_DEVICE void run_in_pieces(int steps, float (&sum)[kSums]) {
     float partial[kPartials];
     std::uint32_t operand[kWords];
@@ -169,8 +172,8 @@ class Multiply {
     }
   }
 
-  // Few tokens: memory is the limit, if nothing else waits. While a step multiplies, the next one's weights are
-  // fetched and decoded into the other operand.
+  // Few tokens: memory is the limit, if nothing else waits. While a step multiplies, the next one's
+  // weights are fetched and decoded into the other operand.
   MEGAMOE_DEVICE void run_ahead(int steps, float (&sum)[kSums]) {
     std::uint32_t operand[2][kWords];
     std::uint32_t stage = tiles_.wait();
@@ -182,7 +185,8 @@ class Multiply {
     }
   }
 
-  // Multiplies `stage`, decoded in `operand`, and leaves the one after it in `next`, if there is one.
+  // Multiplies `stage`, decoded in `operand`, and leaves the one after it in `next`, if there is
+  // one.
   MEGAMOE_DEVICE void step_ahead(bool goes_on,
                                  std::uint32_t& stage,
                                  const std::uint32_t* operand,

@@ -77,10 +77,11 @@ RowRange range_of(Operands operands, const CanonicalRow& row) {
     least = std::min<int>(least, scale);
   }
   if (most < 0) return range;
-  const int top = operands == Operands::kFloat8 ? kTopField8 - kFieldBias8
-                                                : kTopField16 - kFieldBias16;
+  const int top =
+      operands == Operands::kFloat8 ? kTopField8 - kFieldBias8 : kTopField16 - kFieldBias16;
   range.base = most - kScaleBias - top;
-  // A bf16 row loses only groups more than 2^132 under its largest, which fp32 sums can't hold beside it.
+  // A bf16 row loses only groups more than 2^132 under its largest, which fp32 sums can't hold
+  // beside it.
   range.fits = operands == Operands::kBfloat16 || most - least <= kTopField8;
   return range;
 }

@@ -22,9 +22,9 @@ inline constexpr int kFieldBias16 = 253;
 inline constexpr std::int16_t kNanBase = std::numeric_limits<std::int16_t>::min();
 
 struct RowRange {
-  int base = 0;        // true exponent of a group = base + field - bias
+  int base = 0;  // true exponent of a group = base + field - bias
   bool is_nan = false;
-  bool fits = true;    // every group's field is in its range
+  bool fits = true;  // every group's field is in its range
 };
 
 // One row in canonical form: two codes a byte, low nibble first; one UE8M0 byte per 32.
@@ -44,11 +44,12 @@ struct CanonicalLinear {
   CanonicalRow row(const WeightLayout& layout, int packed_row) const;
 };
 
-// Whether kFloat8 can hold every row exactly. If not, the layer runs with kBfloat16: nothing is flushed.
+// Whether kFloat8 can hold every row exactly. If not, the layer runs with kBfloat16: nothing is
+// flushed.
 bool fits_float8(const WeightLayout& layout, const CanonicalLinear& linear);
 
-// Writes layout.bytes() of codes and layout.padded_rows() bases. Throws Error(kInvalidArgument) naming the row
-// when the linear doesn't fit the layout's operands.
+// Writes layout.bytes() of codes and layout.padded_rows() bases. Throws Error(kInvalidArgument)
+// naming the row when the linear doesn't fit the layout's operands.
 void pack(const WeightLayout& layout,
           const CanonicalLinear& linear,
           std::span<std::byte> packed,

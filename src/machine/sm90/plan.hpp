@@ -22,8 +22,8 @@ struct RegisterBudget {
   bool operator==(const RegisterBudget&) const = default;
 };
 
-// Everything that changes the code of the kernel. One warpgroup issues (weight loader, token loader, two
-// dispatch warps); the others multiply, 64 weight rows each.
+// Everything that changes the code of the kernel. One warpgroup issues (weight loader, token
+// loader, two dispatch warps); the others multiply, 64 weight rows each.
 struct Plan {
   Operands operands;
   int block_m;  // tokens of a tile
@@ -39,9 +39,7 @@ struct Plan {
   constexpr int passes() const { return kBlockSlabs / math_warpgroups; }
   // Few tokens: the next step is decoded while this one multiplies, at the price of a second set of
   // registers. Many tokens: the warpgroups hide each other's decode instead.
-  constexpr bool decodes_ahead() const {
-    return operands == Operands::kFloat8 && block_m <= 32;
-  }
+  constexpr bool decodes_ahead() const { return operands == Operands::kFloat8 && block_m <= 32; }
   constexpr int tile_bytes() const { return token_tile_bytes(operands, block_m); }
   constexpr int weight_bytes() const { return math_warpgroups * slab_bytes(operands); }
   constexpr int launch_registers() const {
@@ -57,7 +55,8 @@ constexpr int stage_bytes(const Plan& plan) {
   return align_up(align_up(weights_end, 16) + kTwoBarriers, 1024);
 }
 
-// Tokens that an epilogue takes at a time: what the math warps' registers hold besides the tile's sums.
+// Tokens that an epilogue takes at a time: what the math warps' registers hold besides the tile's
+// sums.
 constexpr int epilogue_tokens(const Plan& plan) {
   return std::min(plan.block_m, plan.math_warpgroups == 4 ? 16 : 32);
 }

@@ -12,8 +12,8 @@ inline constexpr std::array kBlockSizes = {8, 16, 32, 64, 96, 128, 192};
 // The largest problem that every kernel has shared memory for: pulled rows and expert counts.
 inline constexpr Problem kWidestProblem = {.experts = kMaxExperts, .hidden = 8192};
 
-// Four warpgroups of 64 rows up to 32 tokens, where memory is the limit; two above, where the sums need the
-// registers.
+// Four warpgroups of 64 rows up to 32 tokens, where memory is the limit; two above, where the sums
+// need the registers.
 constexpr Plan without_stages(Operands operands, int block_m) {
   return {.operands = operands,
           .block_m = block_m,

@@ -5,16 +5,19 @@
 #include "base/math.hpp"
 #include "machine/sm90/operands.hpp"
 
-// How a pool block of `block_m` rows lies in memory: step after step along K, each step a tile that a 1-D bulk copy
-// brings to shared memory exactly as wgmma reads it (K-major, 128-byte swizzle). Whoever writes a row into the
-// pool scatters it; nobody needs a tensor map.
+// How a pool block of `block_m` rows lies in memory: step after step along K, each step a tile that
+// a 1-D bulk copy brings to shared memory exactly as wgmma reads it (K-major, 128-byte swizzle).
+// Whoever writes a row into the pool scatters it; nobody needs a tensor map.
 namespace megamoe::sm90 {
 
-inline constexpr int kSwizzleBytes = 128;  // a row of a swizzled tile; its 16-byte chunks are permuted by row % 8
+inline constexpr int kSwizzleBytes =
+    128;  // a row of a swizzled tile; its 16-byte chunks are permuted by row % 8
 inline constexpr int kChunkBytes = 16;
 inline constexpr int kSwizzleRows = 8;
 
-constexpr int element_bytes(Operands operands) { return operands == Operands::kFloat8 ? 1 : 2; }
+constexpr int element_bytes(Operands operands) {
+  return operands == Operands::kFloat8 ? 1 : 2;
+}
 
 // Bytes of one row over all steps of a depth.
 constexpr int pool_row_bytes(Operands operands, int depth) {
@@ -25,15 +28,16 @@ constexpr int token_tile_bytes(Operands operands, int block_m) {
   return block_m * kStepDepth * element_bytes(operands);
 }
 
-// Chunk 0..7 (kFloat8) or 0..15 (kBfloat16) of a row inside its tile; bf16 tiles are two panels of 64 values.
+// Chunk 0..7 (kFloat8) or 0..15 (kBfloat16) of a row inside its tile; bf16 tiles are two panels of
+// 64 values.
 constexpr int token_chunk_offset(int block_m, int row, int chunk) {
   const int panel = chunk / kSwizzleRows;
   const int swizzled = (chunk % kSwizzleRows) ^ (row % kSwizzleRows);
   return panel * block_m * kSwizzleBytes + row * kSwizzleBytes + swizzled * kChunkBytes;
 }
 
-// Where a token's scale lies among the block's: thread `lane % 4` of the multiply reads the scales of its tokens, 2q and
-// 2q + 1 of each eight, with one 16-byte load for every sixteen tokens.
+// Where a token's scale lies among the block's: thread `lane % 4` of the multiply reads the scales
+// of its tokens, 2q and 2q + 1 of each eight, with one 16-byte load for every sixteen tokens.
 constexpr int scale_place(int block_m, int row) {
   if (block_m % 16 != 0) return row;
   const int in_sixteen = row % 16;

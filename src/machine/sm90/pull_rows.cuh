@@ -9,8 +9,9 @@
 #include "protocol/call.hpp"
 #include "protocol/machine.hpp"
 
-// Brings rows from their source rank into the pool: a bulk copy into shared memory, there all groups of the row are
-// brought to one exponent, and out with K permuted, each step into its tile of the pool block.
+// Brings rows from their source rank into the pool: a bulk copy into shared memory, there all
+// groups of the row are brought to one exponent, and out with K permuted, each step into its tile
+// of the pool block.
 namespace megamoe::sm90 {
 
 template <Plan kPlan>
@@ -31,10 +32,10 @@ class RowPulls {
     wait_for_phase(barriers_ + 8 * oldest_, parity_);
     std::byte* place = rows_ + oldest_ * pull_bytes(call.problem.hidden);
     const PullRecord record = *reinterpret_cast<const PullRecord*>(place);
-    const RowView row{ptx::shared_address(place) + kPulledCodes,
-                      ptx::shared_address(place) + pulled_scales(call.problem.hidden) +
-                          record.scales_shift,
-                      call.problem.hidden};
+    const RowView row{
+        ptx::shared_address(place) + kPulledCodes,
+        ptx::shared_address(place) + pulled_scales(call.problem.hidden) + record.scales_shift,
+        call.problem.hidden};
     const int exponent = settle_exponent(row, lane);
     store_codes(call, row, exponent, record.row, lane);
     if (lane == 0) {
@@ -62,7 +63,8 @@ class RowPulls {
     }
   };
 
-  // One lane: three copies on one barrier, whose arrival also publishes the record to the other lanes.
+  // One lane: three copies on one barrier, whose arrival also publishes the record to the other
+  // lanes.
   MEGAMOE_DEVICE void begin(const Call& call, const RowPull& pull) {
     const auto hidden = static_cast<std::uint32_t>(call.problem.hidden);
     const auto scales = reinterpret_cast<std::uintptr_t>(pull.scales.raw());
@@ -103,17 +105,13 @@ class RowPulls {
                                     largest_of(ptx::load_shared_u32x4(at + 16)));
       most = __vmaxu4(most, most >> 16);
       most = max(most & 0xFFU, (most >> 8) & 0xFFU);
-      asked = max(asked,
-                  asked_exponent(static_cast<int>(most), row.scale(group)));
+      asked = max(asked, asked_exponent(static_cast<int>(most), row.scale(group)));
     }
     return settled_exponent(__reduce_max_sync(0xFFFFFFFFU, asked));
   }
 
-  static MEGAMOE_DEVICE void store_codes(const Call& call,
-                                         const RowView& row,
-                                         int exponent,
-                                         std::byte* pool_row,
-                                         int lane) {
+  static MEGAMOE_DEVICE void store_codes(
+      const Call& call, const RowView& row, int exponent, std::byte* pool_row, int lane) {
     constexpr int kChunks = kStepDepth * element_bytes(kPlan.operands) / kChunkBytes;
     const std::uint32_t row_bytes = call.workspace.format.linear1_row_bytes;
     const auto index = static_cast<int>(
@@ -130,7 +128,8 @@ class RowPulls {
     }
   }
 
-  // Sixteen bytes of a tile row: a word (kFloat8) or two codes (kBfloat16) of each of the step's groups.
+  // Sixteen bytes of a tile row: a word (kFloat8) or two codes (kBfloat16) of each of the step's
+  // groups.
   static MEGAMOE_DEVICE uint4 regrouped_chunk(const RowView& row,
                                               int step,
                                               int chunk,

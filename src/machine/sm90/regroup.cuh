@@ -1,14 +1,15 @@
 #pragma once
 
-#include <cstdint>
 #include <cuda_fp16.h>
+
+#include <cstdint>
 
 #include "machine/cuda/ptx.cuh"
 #include "machine/sm90/regroup.hpp"
 
-// The device forms of regroup.hpp: four codes at a time, through fp16, which holds every code times 2^-15 .. 2^15
-// exactly. Two factors, as one fp16 can't span a shift of 17 and more; what the second rounds away is far
-// under half of the least code.
+// The device forms of regroup.hpp: four codes at a time, through fp16, which holds every code times
+// 2^-15 .. 2^15 exactly. Two factors, as one fp16 can't span a shift of 17 and more; what the
+// second rounds away is far under half of the least code.
 namespace megamoe::sm90 {
 
 // Factors of one shift, each in both halves of a register.

@@ -9,10 +9,12 @@
 #include "protocol/schedule.hpp"
 #include "protocol/workspace.hpp"
 
-// The kernel's shared memory. Plain structs, so that the host can hold sizeof to the plan's arithmetic.
+// The kernel's shared memory. Plain structs, so that the host can hold sizeof to the plan's
+// arithmetic.
 namespace megamoe::sm90 {
 
-inline constexpr int kFeedSlots = 4;  // blocks that the weight loader may run ahead, and their headers
+inline constexpr int kFeedSlots =
+    4;  // blocks that the weight loader may run ahead, and their headers
 inline constexpr int kDispatchTeams = 2;
 inline constexpr int kPullsInFlight = 2;
 
@@ -26,8 +28,8 @@ struct Stage {
   std::uint64_t empty;             // one arrival a math warp
 };
 
-// One block on its way from the weight loader, which walks the schedule, to those who work on it. No rows: there
-// are no more blocks.
+// One block on its way from the weight loader, which walks the schedule, to those who work on it.
+// No rows: there are no more blocks.
 struct FeedSlot {
   Block block;
   alignas(8) std::uint64_t full;
@@ -41,15 +43,16 @@ struct HeaderSlot {
   alignas(16) SourceSlot source[kPlan.block_m];
   float routing_weight[kPlan.block_m];
   std::int32_t exponent[kPlan.block_m];  // of the row, to be added to the weights'; linear 1 only
-  std::int16_t bases[kBlockRows];  // of the block's weight rows
-  std::uint32_t is_filled;         // 0: the call is being abandoned, nothing may be pushed
+  std::int16_t bases[kBlockRows];        // of the block's weight rows
+  std::uint32_t is_filled;               // 0: the call is being abandoned, nothing may be pushed
   alignas(8) std::uint64_t full;
   std::uint64_t empty;
 };
 
-// Linear 1's activations before they leave: E4M3 by groups of 32, then all four groups of a row are brought to
-// one exponent. Warpgroups don't wait for each other: each stages its slabs and goes on, and the last one stores the
-// set. Two sets where they fit. The pitch keeps the byte stores of a warp on different banks.
+// Linear 1's activations before they leave: E4M3 by groups of 32, then all four groups of a row are
+// brought to one exponent. Warpgroups don't wait for each other: each stages its slabs and goes on,
+// and the last one stores the set. Two sets where they fit. The pitch keeps the byte stores of a
+// warp on different banks.
 template <Plan kPlan>
 struct ActivationSet {
   static constexpr int kPitch = kStepDepth + 16;
@@ -70,8 +73,8 @@ struct ActivationStaging {
   std::uint32_t is_last[kPlan.math_warpgroups];  // whether the warpgroup staged last
 };
 
-// Linear 2's bf16 rows on their way out, a chunk of tokens at a time: 64 columns a warpgroup, 16-byte chunks
-// swizzled by row as in the tiles.
+// Linear 2's bf16 rows on their way out, a chunk of tokens at a time: 64 columns a warpgroup,
+// 16-byte chunks swizzled by row as in the tiles.
 template <Plan kPlan>
 struct OutputStaging {
   static constexpr int kTokens = epilogue_tokens(kPlan);
@@ -99,7 +102,8 @@ struct SharedStorage {
   Control<kPlan> control;
 };
 
-// Behind SharedStorage lies what depends on the problem: a count for each expert, and the pulled rows.
+// Behind SharedStorage lies what depends on the problem: a count for each expert, and the pulled
+// rows.
 struct SharedTail {
   int role_counts;  // offsets
   int pulls;
@@ -116,11 +120,13 @@ struct PullRecord {
   std::uint32_t weight_shift;
 };
 
-// A row under way: its record, the sixteen bytes around its routing weight, its codes, and its scales with up to 15
-// bytes on either side, since bulk copies want whole sixteens.
+// A row under way: its record, the sixteen bytes around its routing weight, its codes, and its
+// scales with up to 15 bytes on either side, since bulk copies want whole sixteens.
 inline constexpr int kPulledWeight = sizeof(PullRecord);
 inline constexpr int kPulledCodes = kPulledWeight + 16;
-constexpr int pulled_scales(int hidden) { return align_up(kPulledCodes + hidden, 16); }
+constexpr int pulled_scales(int hidden) {
+  return align_up(kPulledCodes + hidden, 16);
+}
 constexpr int pull_bytes(int hidden) {
   return align_up(pulled_scales(hidden) + hidden / kGroup + 32, 128);
 }

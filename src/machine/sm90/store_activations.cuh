@@ -7,9 +7,10 @@
 #include "machine/sm90/regroup.cuh"
 #include "numerics/quantize.hpp"
 
-// Linear 1's epilogue. First each warpgroup turns its slab's sums into 32 columns of E4M3 with an exponent a row, in
-// shared memory; when all four slabs of the block are there, the 128 columns are brought to one exponent a row and
-// go to the pool's second buffer, K permuted, as one step's tile of linear 2.
+// Linear 1's epilogue. First each warpgroup turns its slab's sums into 32 columns of E4M3 with an
+// exponent a row, in shared memory; when all four slabs of the block are there, the 128 columns are
+// brought to one exponent a row and go to the pool's second buffer, K permuted, as one step's tile
+// of linear 2.
 namespace megamoe::sm90 {
 
 template <Plan kPlan>
@@ -37,7 +38,8 @@ class ActivationStore {
   // One slab's sums to 32 columns of the set.
   MEGAMOE_DEVICE void stage(int slab, const float (&sum)[kTokens / 2]) {
     const int row = place_.upper_row(slab);
-    const RowPair rows{work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
+    const RowPair rows{
+        work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
     const int tokens = work_.block().rows();
     sync_warpgroup(place_.warpgroup);  // the slab before has read its maxima
     MEGAMOE_NO_UNROLL
@@ -64,8 +66,8 @@ class ActivationStore {
 
   // This warpgroup has staged all its slabs. True for the last one, which then sees all of the set.
   MEGAMOE_DEVICE bool is_last() {
-    const std::uint32_t answer = work_.here.activations() + offsetof(Staging, is_last) +
-                                 place_.warpgroup * 4;
+    const std::uint32_t answer =
+        work_.here.activations() + offsetof(Staging, is_last) + place_.warpgroup * 4;
     sync_warpgroup(place_.warpgroup);
     if (place_.thread == 0) {
       const std::uint32_t before = ptx::add_shared_u32(set_ + offsetof(Set, staged), 1);
@@ -125,8 +127,9 @@ class ActivationStore {
     const Problem& problem = work_.here.args.call.problem;
     if (!problem.has_biases) return {};
     const int row = work_.block().n() * kBlockRows + place_.upper_row(slab);
-    const float* bias = work_.here.args.linear1.bias +
-                        static_cast<std::int64_t>(work_.block().expert()) * 2 * problem.intermediate;
+    const float* bias =
+        work_.here.args.linear1.bias +
+        static_cast<std::int64_t>(work_.block().expert()) * 2 * problem.intermediate;
     return {bias[gate_up_row(row, problem.intermediate)],
             bias[gate_up_row(row + 8, problem.intermediate)]};
   }
@@ -157,9 +160,8 @@ class ActivationStore {
     const float gate = scaled(sums[0], rows.gate, power) + rows.bias.gate;
     const float up = scaled(sums[2], rows.up, power) + rows.bias.up;
     const std::uint32_t rounded = ptx::to_bfloat16x2(gate, up);
-    return form(__uint_as_float(rounded << 16),
-                __uint_as_float(rounded & 0xFFFF0000U),
-                routing_weight);
+    return form(
+        __uint_as_float(rounded << 16), __uint_as_float(rounded & 0xFFFF0000U), routing_weight);
   }
 
   static MEGAMOE_DEVICE float scaled(float sum, const PowerPair& row, const PowerPair& token) {
@@ -188,8 +190,7 @@ class ActivationStore {
     std::uint32_t largest[Part::kPairs];
     MEGAMOE_UNROLL
     for (int t = 0; t < Part::kPairs; ++t) {
-      const uint4 of_warps =
-          *reinterpret_cast<const uint4*>(largest_of(place_.token_of(first, t)));
+      const uint4 of_warps = *reinterpret_cast<const uint4*>(largest_of(place_.token_of(first, t)));
       largest[t] = max(max(of_warps.x, of_warps.y), max(of_warps.z, of_warps.w));
     }
     MEGAMOE_UNROLL
@@ -197,8 +198,8 @@ class ActivationStore {
       store_code(slab, place_.token_of(first, t), activations[t], largest[t]);
   }
 
-  // numerics/quantize.hpp for one value: the scale from the group's largest, as a byte and as the factor 2^(127 - byte)
-  // in the bits of an fp32. Zeros come out as zeros under any factor.
+  // numerics/quantize.hpp for one value: the scale from the group's largest, as a byte and as the
+  // factor 2^(127 - byte) in the bits of an fp32. Zeros come out as zeros under any factor.
   MEGAMOE_DEVICE void store_code(int slab, int token, float activation, std::uint32_t largest) {
     const int column = slab * kGroup + place_.warp() * 8 + place_.lane() / 4;
     constexpr std::uint32_t kInfinity = 0x7F800000U;
@@ -223,7 +224,8 @@ class ActivationStore {
     return asked == Set::kNothingAsked ? 0 : asked;
   }
 
-  // A word of each of the row's four groups; codes of a group that asks nothing are zeros or NaN and stay.
+  // A word of each of the row's four groups; codes of a group that asks nothing are zeros or NaN
+  // and stay.
   MEGAMOE_DEVICE uint4 regrouped_chunk(int token,
                                        int chunk,
                                        std::uint32_t exponents,
@@ -231,9 +233,9 @@ class ActivationStore {
     std::uint32_t words[kGroupsPerStep];
     MEGAMOE_UNROLL
     for (int q = 0; q < kGroupsPerStep; ++q)
-      words[q] = scale_codes(*reinterpret_cast<const std::uint32_t*>(
-                                 &view().codes[token][q * kGroup + chunk * 4]),
-                             exponent_of(exponents, q) - exponent);
+      words[q] = scale_codes(
+          *reinterpret_cast<const std::uint32_t*>(&view().codes[token][q * kGroup + chunk * 4]),
+          exponent_of(exponents, q) - exponent);
     return make_uint4(words[0], words[1], words[2], words[3]);
   }
 
@@ -242,10 +244,9 @@ class ActivationStore {
     std::uint32_t words[kGroupsPerStep];
     MEGAMOE_UNROLL
     for (int q = 0; q < kGroupsPerStep; ++q)
-      words[q] =
-          two_codes_to_bfloat16(*reinterpret_cast<const std::uint16_t*>(
-                                    &view().codes[token][q * kGroup + chunk * 2]),
-                                exponent_of(exponents, q));
+      words[q] = two_codes_to_bfloat16(
+          *reinterpret_cast<const std::uint16_t*>(&view().codes[token][q * kGroup + chunk * 2]),
+          exponent_of(exponents, q));
     return make_uint4(words[0], words[1], words[2], words[3]);
   }
 

@@ -6,8 +6,8 @@
 
 namespace megamoe::sm90 {
 
-// Linear 2's epilogue: one slab's sums as bf16 rows to their slots on the source ranks. A chunk of tokens at a
-// time is turned in shared memory, so that eight lanes write 128 bytes of one row.
+// Linear 2's epilogue: one slab's sums as bf16 rows to their slots on the source ranks. A chunk of
+// tokens at a time is turned in shared memory, so that eight lanes write 128 bytes of one row.
 template <Plan kPlan>
 class OutputStore {
  public:
@@ -22,7 +22,8 @@ class OutputStore {
 
   MEGAMOE_DEVICE void push(int slab, const float (&sum)[kTokens / 2]) {
     const int row = place_.upper_row(slab);
-    const RowPair rows{work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
+    const RowPair rows{
+        work_.header().base_power(row), work_.header().base_power(row + 8), biases(slab)};
     const int tokens = work_.block().rows();
     MEGAMOE_NO_UNROLL
     for (int number = 0; number < Part::kCount; ++number) {
@@ -77,7 +78,8 @@ class OutputStore {
     }
   }
 
-  // Fragments to rows of tokens: a warp has 16 of the slab's 64 columns, two 16-byte chunks of each row.
+  // Fragments to rows of tokens: a warp has 16 of the slab's 64 columns, two 16-byte chunks of each
+  // row.
   MEGAMOE_DEVICE void turn(const float* sum) {
     const int lane = place_.lane();
     if constexpr (Staging::kTokens == 8) {

@@ -7,9 +7,10 @@
 
 namespace megamoe::sm90 {
 
-// One expert's linear in packed form: blocks of up to four slabs, step after step along K, so that the weights
-// of one pipeline stage are one contiguous run, whole (4 slabs) or halved (2). The last block is as short as
-// the rows are; rows and K are padded with zero codes to whole slabs and steps.
+// One expert's linear in packed form: blocks of up to four slabs, step after step along K, so that
+// the weights of one pipeline stage are one contiguous run, whole (4 slabs) or halved (2). The last
+// block is as short as the rows are; rows and K are padded with zero codes to whole slabs and
+// steps.
 struct WeightLayout {
   Operands operands = Operands::kFloat8;
   int rows = 0;   // output features of the linear (2I or H)
@@ -35,8 +36,8 @@ struct WeightLayout {
   bool operator==(const WeightLayout&) const = default;
 };
 
-// Linear 1's rows are interleaved by 8 (gate 0-7, up 0-7, gate 8-15, ...): the thread that holds a gate in its
-// upper row holds the matching up in the lower one. Packed row -> row of [gate; up].
+// Linear 1's rows are interleaved by 8 (gate 0-7, up 0-7, gate 8-15, ...): the thread that holds a
+// gate in its upper row holds the matching up in the lower one. Packed row -> row of [gate; up].
 constexpr int gate_up_row(int packed_row, int intermediate) {
   const int column = packed_row / 16 * 8 + packed_row % 8;
   return packed_row % 16 < 8 ? column : intermediate + column;

@@ -37,9 +37,9 @@ TEST(Fragment, CodesAndExponentsFillTheSlab) {
   }
 }
 
-// wgmma's register operand: in each k-step, lane l holds row l / 4 and the one 8 below, at K positions that start at
-// l % 4 times the width of a register, and again half a k-step on. A code must be where its thread finds it, and
-// the token's value of the same k at that very position.
+// wgmma's register operand: in each k-step, lane l holds row l / 4 and the one 8 below, at K
+// positions that start at l % 4 times the width of a register, and again half a k-step on. A code
+// must be where its thread finds it, and the token's value of the same k at that very position.
 TEST(Fragment, ThreadsHoldWhatTheirTokensMeet) {
   for (const Operands operands : kBoth) {
     const int in_register = operands == Operands::kFloat8 ? 4 : 2;

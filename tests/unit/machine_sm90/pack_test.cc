@@ -35,8 +35,7 @@ struct Packed {
 
   const std::byte* slab(int row, int k) const {
     const int index = row / kSlabRows;
-    return codes.data() +
-           layout.offset(index / kBlockSlabs, k / kStepDepth, index % kBlockSlabs);
+    return codes.data() + layout.offset(index / kBlockSlabs, k / kStepDepth, index % kBlockSlabs);
   }
   std::uint32_t word(int row, int k) const {
     std::uint32_t word;
@@ -52,7 +51,8 @@ struct Packed {
   }
   // What the tensor core gets for this weight, times the row's base.
   double decoded(int row, int k) const {
-    const double value = layout.operands == Operands::kFloat8 ? decoded8(row, k) : decoded16(row, k);
+    const double value =
+        layout.operands == Operands::kFloat8 ? decoded8(row, k) : decoded16(row, k);
     return std::ldexp(value, bases[static_cast<std::size_t>(row)]);
   }
 
@@ -100,7 +100,8 @@ Canonical random_linear(const WeightLayout& layout, int spread, std::uint64_t se
   for (std::uint8_t& byte : linear.codes)
     byte = static_cast<std::uint8_t>(random());
   for (std::uint8_t& byte : linear.scales)
-    byte = static_cast<std::uint8_t>(130 - static_cast<int>(random() % (static_cast<unsigned>(spread) + 1)));
+    byte = static_cast<std::uint8_t>(
+        130 - static_cast<int>(random() % (static_cast<unsigned>(spread) + 1)));
   return linear;
 }
 
@@ -154,7 +155,8 @@ TEST(Pack, InterleavesGateAndUpByEight) {
   }
 }
 
-// A row that spans too much is refused by FP8, never flushed, and held by bf16; zero groups don't count.
+// A row that spans too much is refused by FP8, never flushed, and held by bf16; zero groups don't
+// count.
 TEST(Pack, RefusesOrHoldsWideRows) {
   WeightLayout layout{Operands::kFloat8, 64, 64};
   Canonical linear = random_linear(layout, 0, 7);

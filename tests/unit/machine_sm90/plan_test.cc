@@ -1,8 +1,8 @@
-#include "machine/sm90/plans.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "machine/sm90/plans.hpp"
 
 namespace megamoe::sm90 {
 namespace {
@@ -17,7 +17,8 @@ void expect_fits() {
   EXPECT_EQ(offsetof(SharedStorage<kPlan>, stages), 0U);
   const int end = shared_tail(sizeof(SharedStorage<kPlan>), kWidestProblem).end;
   EXPECT_LE(end, kSharedMemoryLimit);
-  EXPECT_GT(end + static_cast<int>(sizeof(Stage<kPlan>)), kSharedMemoryLimit) << "one more would fit";
+  EXPECT_GT(end + static_cast<int>(sizeof(Stage<kPlan>)), kSharedMemoryLimit)
+      << "one more would fit";
 }
 
 template <Operands kOperands>

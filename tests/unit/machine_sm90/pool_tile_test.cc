@@ -11,7 +11,8 @@
 namespace megamoe::sm90 {
 namespace {
 
-// A tile's chunks are a permutation of it, and those of one row and of eight rows in one column don't share banks.
+// A tile's chunks are a permutation of it, and those of one row and of eight rows in one column
+// don't share banks.
 TEST(PoolTile, ChunksFillTheTileWithoutBankConflicts) {
   for (const Operands operands : {Operands::kFloat8, Operands::kBfloat16})
     for (const int block_m : kBlockSizes) {
@@ -49,9 +50,10 @@ TEST(PoolTile, ScalePlacesArePermutations) {
 
 // Rows of a pool of more than 2^31 bytes.
 TEST(PoolTile, LargePoolsHaveWideOffsets) {
-  const Problem problem{.experts = 8, .topk = 8, .hidden = 8192, .intermediate = 4096, .capacity = 65536};
-  const Workspace w = Workspace::plan(
-      problem, pool_format(problem, Operands::kBfloat16), full_pool_rows(problem));
+  const Problem problem{
+      .experts = 8, .topk = 8, .hidden = 8192, .intermediate = 4096, .capacity = 65536};
+  const Workspace w =
+      Workspace::plan(problem, pool_format(problem, Operands::kBfloat16), full_pool_rows(problem));
   EXPECT_GT(w.linear2_rows.offset - w.linear1_rows.offset, std::uint64_t{1} << 32);
   EXPECT_EQ(w.linear1_rows.at(w.format.linear1_row_bytes * std::uint64_t{500'000}).offset -
                 w.linear1_rows.offset,

@@ -35,7 +35,8 @@ TEST(Regroup, HeadroomIsExact) {
   }
 }
 
-// Groups that must not count: a zero group costs the row nothing, a NaN group makes NaN codes and no exponent.
+// Groups that must not count: a zero group costs the row nothing, a NaN group makes NaN codes and
+// no exponent.
 TEST(Regroup, ZeroAndNanGroupsAskNothing) {
   EXPECT_EQ(asked_exponent(0, 127), kNothingAsked);
   EXPECT_EQ(asked_exponent(0x7E, kNanScaleByte), kNothingAsked);

@@ -21,7 +21,8 @@ class TokenTiles {
       scales_ = call.local(w.linear2_scales) + first_row * w.format.linear2_scale_bytes;
   }
 
-  // Valid rows only, in whole groups of eight; what stands in the others makes columns that nobody stores.
+  // Valid rows only, in whole groups of eight; what stands in the others makes columns that nobody
+  // stores.
   MEGAMOE_DEVICE void copy_next(std::uint32_t stage) {
     constexpr int kPanels = element_bytes(kPlan.operands);
     constexpr std::uint32_t kPanelBytes = kPlan.block_m * kSwizzleBytes;
@@ -44,7 +45,8 @@ class TokenTiles {
   int rows_;
 };
 
-// Sources, routing weights and exponents of the block's rows, padding included, and the bases of its weight rows.
+// Sources, routing weights and exponents of the block's rows, padding included, and the bases of
+// its weight rows.
 template <Plan kPlan>
 MEGAMOE_DEVICE void copy_headers(const Context<kPlan>& here,
                                  const Block& block,
@@ -60,12 +62,13 @@ MEGAMOE_DEVICE void copy_headers(const Context<kPlan>& here,
   const std::int16_t* bases =
       (block.phase == Phase::kLinear1 ? here.args.linear1 : here.args.linear2).bases;
   HeaderProducer<kPlan>::commit(slot, 4 * kWords + base_bytes);
-  ptx::bulk_copy(slot + offsetof(Slot, bases),
-                 bases + static_cast<std::int64_t>(block.expert) * layout.padded_rows() +
-                     block.n * kBlockRows,
-                 base_bytes,
-                 barrier);
-  ptx::bulk_copy(slot + offsetof(Slot, source), call.local(w.row_source) + row, 2 * kWords, barrier);
+  ptx::bulk_copy(
+      slot + offsetof(Slot, bases),
+      bases + static_cast<std::int64_t>(block.expert) * layout.padded_rows() + block.n * kBlockRows,
+      base_bytes,
+      barrier);
+  ptx::bulk_copy(
+      slot + offsetof(Slot, source), call.local(w.row_source) + row, 2 * kWords, barrier);
   ptx::bulk_copy(
       slot + offsetof(Slot, routing_weight), call.local(w.row_weight) + row, kWords, barrier);
   ptx::bulk_copy(slot + offsetof(Slot, exponent),
@@ -77,11 +80,13 @@ MEGAMOE_DEVICE void copy_headers(const Context<kPlan>& here,
 // Role: load_tokens
 //   runs on   one warp per CTA; one lane of it copies
 //   for each  block that load_weights feeds
-//   waits     ArrivedRows (linear 1) or ReadyBlocks (linear 2) of the block's ring block; a free header slot; an
+//   waits     ArrivedRows (linear 1) or ReadyBlocks (linear 2) of the block's ring block; a free
+//   header slot; an
 //             empty stage
 //   does      bulk copies of the pool block's tiles and row headers
 //   signals   stage.full and header.full, by bytes; RolesJoined
-//   when a wait gives up: tells load_weights to stop feeding, and fills the slots of what was fed without copies
+//   when a wait gives up: tells load_weights to stop feeding, and fills the slots of what was fed
+//   without copies
 template <Plan kPlan>
 MEGAMOE_DEVICE void load_tokens(const Context<kPlan>& here, Team<kPlan, Role::kLoadTokens>& m) {
   const Call& call = here.args.call;

@@ -23,10 +23,8 @@ MEGAMOE_DEVICE void load_block_weights(const Context<kPlan>& here,
     for (int step = 0; step < shape.steps; ++step, from += shape.slabs * kSlab) {
       const std::uint32_t stage = tiles.acquire();
       tiles.commit(stage, slabs * kSlab);
-      ptx::bulk_copy(stage + offsetof(Stage<kPlan>, weights),
-                     from,
-                     slabs * kSlab,
-                     tiles.full_barrier(stage));
+      ptx::bulk_copy(
+          stage + offsetof(Stage<kPlan>, weights), from, slabs * kSlab, tiles.full_barrier(stage));
     }
   }
 }

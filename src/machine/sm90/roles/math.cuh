@@ -19,9 +19,7 @@ class MathRole {
  public:
   static constexpr bool kStores = Probe::kStores;
 
-  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
-                          Team<kPlan, Role::kMath>& m,
-                          Probe probe = {})
+  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m, Probe probe = {})
       : here_(here),
         m_(m),
         tiles_(here.stages()),
@@ -85,8 +83,8 @@ class MathRole {
     return pass * kPlan.math_warpgroups + FragmentPlace::now().warpgroup;
   }
 
-  // The sums of one slab. A warpgroup without rows in this pass lets the stages go by; without a slab in the
-  // whole pass there are no stages.
+  // The sums of one slab. A warpgroup without rows in this pass lets the stages go by; without a
+  // slab in the whole pass there are no stages.
   template <Phase kPhase>
   MEGAMOE_DEVICE bool multiply(const BlockWork<kPlan>& work, int pass, float (&sum)[kSums]) {
     const BlockShape shape(here_.layout(kPhase), work.block().n());
@@ -104,8 +102,8 @@ class MathRole {
     return false;
   }
 
-  // This warp's stores are behind it. The last of the CTA's math warps tells who waits for the block; the others go
-  // on to the next one.
+  // This warp's stores are behind it. The last of the CTA's math warps tells who waits for the
+  // block; the others go on to the next one.
   MEGAMOE_DEVICE void finish(const BlockWork<kPlan>& work) {
     constexpr std::uint32_t kWarps = kPlan.math_warpgroups * 4;
     const std::uint32_t counter = work.block().slot + offsetof(FeedSlot, finished_warps);
@@ -135,9 +133,12 @@ class MathRole {
 //   runs on   every math warpgroup, each warp a team of the protocol's compute role
 //   for each  block that load_weights feeds
 //   waits     gate 1; feed.full; header.full; stage.full of every step
-//   does      64 weight rows times the block's tokens a warpgroup; linear 1: activation, quantisation, rows of
-//             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after barrier 2 combine
-//   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank barriers
+//   does      64 weight rows times the block's tokens a warpgroup; linear 1: activation,
+//   quantisation, rows of
+//             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after
+//             barrier 2 combine
+//   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank
+//   barriers
 template <Plan kPlan>
 MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m) {
   (void)compute(m, here.args.call, [&] {

@@ -2,12 +2,13 @@
 
 #include "machine/sm90/kernel.cuh"
 
-// The kernel without dispatch and combine: both linears over rows that already lie in the pool, whose counts the
-// host has set. For timing, and for finding out which half of a failing call is wrong.
+// The kernel without dispatch and combine: both linears over rows that already lie in the pool,
+// whose counts the host has set. For timing, and for finding out which half of a failing call is
+// wrong.
 namespace megamoe::test {
 
-// Clocks that each worker's first math thread spends multiplying and storing, by phase. Without `kStoresSums` the sums are
-// dropped: the main loop and its loads alone.
+// Clocks that each worker's first math thread spends multiplying and storing, by phase. Without
+// `kStoresSums` the sums are dropped: the main loop and its loads alone.
 template <bool kStoresSums>
 struct ClockProbe {
   static constexpr bool kStores = kStoresSums;

@@ -5,11 +5,11 @@
 #include <random>
 #include <vector>
 
-#include "device_memory.hpp"
+#include "../device_memory.hpp"
 #include "machine/sm90/launch.hpp"
 
-// Whole calls of one rank, the L2 cache flushed before each: microseconds, share of the floor, and when the workers reached the
-// call's milestones. Prints; asserts nothing. Weights are zeros' worth of random bytes made on the host once.
+// Whole calls of one rank, the L2 cache flushed before each: microseconds, share of the floor, and
+// when the workers reached the call's milestones. Prints; asserts nothing.
 namespace megamoe::test {
 namespace {
 
@@ -77,9 +77,10 @@ class Layer {
                  block_m,
                  sm90::layout_of(problem, operands_, Phase::kLinear1).blocks(),
                  sm90::layout_of(problem, operands_, Phase::kLinear2).blocks()};
-    call.experts_per_wave = std::getenv("WAVE") != nullptr ? std::atoi(std::getenv("WAVE")) : 1 << 20;
+    call.experts_per_wave = kMaxExperts;
     DeviceBytes count = upload(std::vector<std::int32_t>{tokens});
-    DeviceBytes output(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape_.hidden) * 2);
+    DeviceBytes output(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape_.hidden) *
+                       2);
     call.num_tokens = count.as<std::int32_t>();
     call.output = output.as<Bfloat16>();
     args.linear1 = {linear1_.as(), bases1_.as<std::int16_t>(), nullptr};
@@ -177,16 +178,17 @@ class Layer {
                   static_cast<double>(first - begin) / 1e3,
                   static_cast<double>(final - begin) / 1e3);
     };
-    std::printf("%-6s %s T=%5d N=%3d: %8.1f us floor %7.1f ratio %5.2f | %6.0f GB/s %6.0f TFLOP/s | us:",
-                shape_.name,
-                operands_ == sm90::Operands::kFloat8 ? "fp8 " : "bf16",
-                tokens,
-                block_m,
-                us,
-                floor,
-                us / floor,
-                bytes / us / 1e3,
-                flops / us / 1e6);
+    std::printf(
+        "%-6s %s T=%5d N=%3d: %8.1f us floor %7.1f ratio %5.2f | %6.0f GB/s %6.0f TFLOP/s | us:",
+        shape_.name,
+        operands_ == sm90::Operands::kFloat8 ? "fp8 " : "bf16",
+        tokens,
+        block_m,
+        us,
+        floor,
+        us / floor,
+        bytes / us / 1e3,
+        flops / us / 1e6);
     for (int m = 0; m < 4; ++m)
       range([m](const gpu::WorkerTimes& t) { return t.milestones[m]; });
     range([](const gpu::WorkerTimes& t) { return t.end; });

@@ -6,6 +6,8 @@ namespace megamoe::cpu {
 
 #if defined(__x86_64__)
 
+inline constexpr bool kIsX86 = true;
+
 /// Between two polls: leaves the core to its other thread and spares the memory bus.
 inline void relax() {
   __builtin_ia32_pause();

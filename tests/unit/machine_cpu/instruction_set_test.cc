@@ -1,4 +1,5 @@
 // Instruction sets are listed, named and refused as the command line needs it.
+#include "machine/cpu/processor.hpp"
 #include "machine/cpu/tile/instruction_set.hpp"
 
 #include <gtest/gtest.h>
@@ -13,11 +14,7 @@ namespace megamoe::cpu {
 namespace {
 
 // One that this computer can't have, being of another architecture.
-#if defined(__x86_64__)
-constexpr InstructionSet kForeign = InstructionSet::kNeon;
-#else
-constexpr InstructionSet kForeign = InstructionSet::kAvx2;
-#endif
+constexpr InstructionSet kForeign = kIsX86 ? InstructionSet::kNeon : InstructionSet::kAvx2;
 
 template <class Call>
 Error error_of(Call call) {

@@ -1,5 +1,4 @@
 // Instruction sets are listed, named and refused as the command line needs it.
-#include "machine/cpu/processor.hpp"
 #include "machine/cpu/tile/instruction_set.hpp"
 
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "machine/cpu/processor.hpp"
 #include "machine/cpu/tile/tile.hpp"
 #include "megamoe/error.hpp"
 

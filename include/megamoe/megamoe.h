@@ -7,6 +7,8 @@
 #ifndef MEGAMOE_MEGAMOE_H
 #define MEGAMOE_MEGAMOE_H
 
+/* NOLINTBEGIN(modernize-*,readability-identifier-naming): C99, in C's names */
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -190,5 +192,7 @@ megamoe_status megamoe_layer_plan(megamoe_layer* layer, int32_t format, char* te
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-*,readability-identifier-naming) */
 
 #endif /* MEGAMOE_MEGAMOE_H */

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "base/check.hpp"
 #include "files/printable.hpp"
@@ -15,7 +17,7 @@ namespace {
 /// but the list.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderReader(const std::string& path) : path_(path) {}
+  explicit HeaderReader(std::string path) : path_(std::move(path)) {}
 
   std::vector<TensorEntry> take() { return std::move(tensors_); }
 

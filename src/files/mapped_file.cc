@@ -15,7 +15,7 @@ namespace megamoe {
 namespace {
 
 std::size_t page_bytes() {
-  static const std::size_t bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 

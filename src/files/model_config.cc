@@ -151,7 +151,8 @@ void read_block_size(const std::string& path, const Keys& keys, ModelConfig& con
           Keys::shown(*block),
           "; it must be two integers");
   config.scale_block_rows = keys.checked((*block)[0], "weight_block_size[0]", 1, kMaxLinearWidth);
-  config.scale_block_columns = keys.checked((*block)[1], "weight_block_size[1]", 1, kMaxLinearWidth);
+  config.scale_block_columns =
+      keys.checked((*block)[1], "weight_block_size[1]", 1, kMaxLinearWidth);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ void check_places(const std::string& path,
 std::optional<std::uint64_t> bytes_of(DataType type, std::span<const std::int64_t> shape) {
   // Zeros first: [2^62, 2^62, 0] has no elements, however large the others.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  std::uint64_t bits = static_cast<std::uint64_t>(facts(type).bits);
+  auto bits = static_cast<std::uint64_t>(facts(type).bits);
   for (std::int64_t extent : shape)
     if (extent < 0 || __builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits))
       return std::nullopt;

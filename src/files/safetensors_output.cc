@@ -198,7 +198,7 @@ std::span<std::uint8_t> SafetensorsOutput::tensor(const std::string& name) const
 
 void SafetensorsOutput::release(std::span<const std::uint8_t> part) const {
   if (part.empty()) return;
-  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = static_cast<std::uint64_t>(part.data() - file_.data()) / page * page;
   const std::uint64_t end = static_cast<std::uint64_t>(part.data() - file_.data()) + part.size();
   ::sync_file_range(descriptor_,

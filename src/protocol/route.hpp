@@ -102,9 +102,8 @@ MEGAMOE_PROTOCOL void publish_counts(M& m, const Call& call) {
     const std::uint32_t rows = CountAndMarks::of(m.observe(&sent[e])).count;
     const int owner = p.rank_of(e);
     const int local = e - owner * local_experts;
-    m.store(call.peers.on(
-                owner, w.received.at(static_cast<std::uint64_t>(m.rank() * local_experts + local))),
-            Received{rows});
+    const int place = m.rank() * local_experts + local;
+    m.store(call.peers.on(owner, w.received.at(static_cast<std::uint64_t>(place))), Received{rows});
     m.add(call.peers.on(owner, w.received_sum.at(static_cast<std::uint64_t>(local))),
           CountAndMarks{rows, 1}.word());
   }

@@ -240,21 +240,21 @@ ExitCode bench(const BenchVerb& arguments) {
           most,
           "; it must be at most --capacity, ",
           arguments.run.capacity.value_or(most));
-  const auto [run, tokens] = has_files
-                                 ? bench_of_files({arguments.weights, arguments.weight_options},
-                                                  arguments.input,
-                                                  arguments.activation,
-                                                  arguments.run,
-                                                  most)
-                                 : bench_of_shape(layer_shape(arguments.shape),
-                                                  arguments.seed,
-                                                  arguments.activation,
-                                                  arguments.run,
-                                                  most);
+  const BenchRun what = has_files ? bench_of_files({arguments.weights, arguments.weight_options},
+                                                   arguments.input,
+                                                   arguments.activation,
+                                                   arguments.run,
+                                                   most)
+                                  : bench_of_shape(layer_shape(arguments.shape),
+                                                   arguments.seed,
+                                                   arguments.activation,
+                                                   arguments.run,
+                                                   most);
+  const LayerRun& run = what.run;
   require_possible(run);
   const std::vector<std::string> results = launch(run, [&](Group group) {
     Layer layer = make_layer(group, run);
-    return RankBench(arguments, *tokens).run(layer, group);
+    return RankBench(arguments, *what.tokens).run(layer, group);
   });
   std::vector<nlohmann::json> ranks;
   for (const std::string& text : results)

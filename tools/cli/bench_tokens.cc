@@ -63,9 +63,7 @@ BenchRun bench_of_files(const WeightArguments& weights,
                         const ActivationArguments& activation,
                         const RunArguments& arguments,
                         int most) {
-  RunArguments with_capacity = arguments;
-  BenchRun bench{.run = open_run(weights, input_path, activation, with_capacity),
-                 .tokens = nullptr};
+  BenchRun bench{.run = open_run(weights, input_path, activation, arguments), .tokens = nullptr};
   bench.run.problem.capacity = std::max(bench.run.problem.capacity, most);
   const InputFile& input = *bench.run.input;
   require(input.tokens() >= 1,

@@ -17,7 +17,8 @@ BlockWork::BlockWork(const Call& call,
                      BlockChannels channels,
                      BlockScratch& scratch)
     : call_(call), kernel_(kernel), weights_(weights), channels_(channels), scratch_(scratch) {
-  scratch_.rows.resize(static_cast<std::size_t>(call.ring.block_m * channels.linear2));
+  scratch_.rows.resize(static_cast<std::size_t>(call.ring.block_m) *
+                       static_cast<std::size_t>(channels.linear2));
 }
 
 void BlockWork::run(Team& team, const Block& block) {

@@ -15,36 +15,42 @@ namespace {
 
 constexpr int kRepeats = 5;  // the best one counts: others may have had the computer too
 
+/// Nanoseconds from the first start to the last end of `threads` threads that begin `work`
+/// together.
+std::int64_t joint_span(int threads, const std::function<void(int thread)>& work) {
+  std::vector<std::int64_t> began(static_cast<std::size_t>(threads));
+  std::vector<std::int64_t> ended(began);
+  std::barrier together(threads);
+  const auto run = [&](int thread) {
+    together.arrive_and_wait();
+    began[static_cast<std::size_t>(thread)] = monotonic_ns();
+    work(thread);
+    ended[static_cast<std::size_t>(thread)] = monotonic_ns();
+  };
+  {
+    std::vector<std::jthread> team;
+    team.reserve(began.size());
+    for (int thread = 0; thread < threads; ++thread) {
+      try {
+        team.emplace_back(run, thread);
+      } catch (...) {
+        static_cast<void>(together.arrive(threads - thread));  // or the others wait for ever
+        throw;
+      }
+    }
+  }
+  return *std::max_element(ended.begin(), ended.end()) -
+         *std::min_element(began.begin(), began.end());
+}
+
 /// The best rate of `amount_of_thread` times `threads` over a few joint runs of `work`.
 double best_rate(int threads,
                  double amount_of_thread,
                  const std::function<void(int thread)>& work) {
   double best = 0;
-  std::vector<std::int64_t> began(static_cast<std::size_t>(threads));
-  std::vector<std::int64_t> ended(began);
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    std::barrier together(threads);
-    {
-      std::vector<std::jthread> team;
-      team.reserve(began.size());
-      const auto run = [&](int thread) {
-        together.arrive_and_wait();
-        began[static_cast<std::size_t>(thread)] = monotonic_ns();
-        work(thread);
-        ended[static_cast<std::size_t>(thread)] = monotonic_ns();
-      };
-      for (int thread = 0; thread < threads; ++thread) {
-        try {
-          team.emplace_back(run, thread);
-        } catch (...) {
-          static_cast<void>(together.arrive(threads - thread));  // or the others wait for ever
-          throw;
-        }
-      }
-    }
-    const std::int64_t span = *std::max_element(ended.begin(), ended.end()) -
-                              *std::min_element(began.begin(), began.end());
-    best = std::max(best, amount_of_thread * threads / (static_cast<double>(span) * 1e-9));
+    const double seconds = static_cast<double>(joint_span(threads, work)) * 1e-9;
+    best = std::max(best, amount_of_thread * threads / seconds);
   }
   return best;
 }

@@ -28,11 +28,11 @@ std::shared_ptr<void> DeathWatch::observe(Link::OnDeath on_death) {
     on_death(rank);
   const int number = next_observer_++;
   observers_.emplace(number, std::move(on_death));
-  return std::shared_ptr<void>(this, [number](void* self) {
-    auto* watch = static_cast<DeathWatch*>(self);
+  const auto stop_observing = [number](DeathWatch* watch) {
     const std::lock_guard stop(watch->mutex_);
     watch->observers_.erase(number);
-  });
+  };
+  return {this, stop_observing};
 }
 
 bool DeathWatch::has_died(int rank, int within_ms) const {

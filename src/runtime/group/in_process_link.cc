@@ -48,8 +48,8 @@ class Hub {
   void leave(int rank) {
     const std::lock_guard lock(mutex_);
     has_left_[static_cast<std::size_t>(rank)] = true;
-    for (std::size_t r = 0; r < is_here_.size(); ++r) {
-      if (!is_here_[r] || !broken_.empty()) continue;
+    for (const bool is_here : is_here_) {
+      if (!is_here || !broken_.empty()) continue;
       broken_ = sentence("rank ", rank, " left while others waited for it at ", what_);
       changed_.notify_all();
       return;

@@ -200,8 +200,8 @@ float multiply_bf16_registers(int rounds) {
   const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3F803F80));
   for (int i = 0; i < rounds; ++i) {
 #  pragma GCC unroll 12
-    for (int j = 0; j < kBf16PeakSums; ++j)
-      sums[j] = _mm512_dpbf16_ps(sums[j], ones, ones);
+    for (__m512& sum : sums)
+      sum = _mm512_dpbf16_ps(sum, ones, ones);
     asm volatile("" : "+r"(i));
   }
   float total = 0;

@@ -15,7 +15,7 @@
 #  include "numerics/quantize.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace megamoe::cpu {
+namespace megamoe::cpu {  // NOLINT(modernize-concat-nested-namespaces): the inner one is a macro
 namespace HWY_NAMESPACE {
 #  if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 namespace hn = hwy::HWY_NAMESPACE;

@@ -17,7 +17,7 @@
 #include "machine/cpu/tile/highway_product-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace megamoe::cpu {
+namespace megamoe::cpu {  // NOLINT(modernize-concat-nested-namespaces): the inner one is a macro
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 const TileFunctions* functions() {

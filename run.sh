@@ -13,7 +13,7 @@ cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; e
 cmake --build build/release --parallel "$jobs"
 megamoe=$(find "$PWD/build/release" -type f -name megamoe -perm -u+x -print -quit)
 
-# Qwen3-30B-A3B's widths and top-8 with a quarter of its 128 experts: 85 MB of weights, 256 tokens over four ranks.
+# Qwen3-30B-A3B's widths and top-8 with a quarter of its 128 experts: 80 MB of weights, 256 tokens over four ranks.
 layer=build/layer
 mkdir -p "$layer"
 "$megamoe" generate --shape qwen3-30b --experts 32 --tokens 256 --ranks 4 --seed 1 \

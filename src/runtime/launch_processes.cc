@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -155,15 +154,15 @@ class Family {
     Child& child = children_[index];
     Ending& ending = endings_[static_cast<std::size_t>(child.rank())];
     ending = child.await();
-    if (!ending.is_good && !last_moment_) last_moment_ = Clock::now() + kGrace;
+    if (!ending.is_good && last_moment_ == kNever) last_moment_ = Clock::now() + kGrace;
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   /// For poll: without a bound while all is well.
   int milliseconds_left() const {
-    if (!last_moment_) return -1;
+    if (last_moment_ == kNever) return -1;
     const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*last_moment_ - Clock::now()).count();
+        std::chrono::ceil<std::chrono::milliseconds>(last_moment_ - Clock::now()).count();
     return static_cast<int>(std::max<std::int64_t>(left, 0));
   }
 
@@ -192,10 +191,11 @@ class Family {
   }
 
   using Clock = std::chrono::steady_clock;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
 
   std::vector<Ending> endings_;
   std::vector<Child> children_;
-  std::optional<Clock::time_point> last_moment_;  // of all ranks, once one has failed
+  Clock::time_point last_moment_ = kNever;  // of all ranks, once one has failed
 };
 
 }  // namespace

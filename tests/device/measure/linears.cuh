@@ -7,11 +7,8 @@
 // wrong.
 namespace megamoe::test {
 
-// Clocks that each worker's first math thread spends multiplying and storing, by phase. Without
-// `kStoresSums` the sums are dropped: the main loop and its loads alone.
-template <bool kStoresSums>
+// Clocks that each worker's first math thread spends multiplying and storing, by phase.
 struct ClockProbe {
-  static constexpr bool kStores = kStoresSums;
   std::uint64_t* clocks;  // [linear 1 multiply, store, linear 2 multiply, store]
   long long last;
 
@@ -27,7 +24,7 @@ struct ClockProbe {
   }
 };
 
-template <class Choice, bool kStores>
+template <class Choice>
 __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     linears(const __grid_constant__ sm90::KernelArgs args) {
   using namespace sm90;
@@ -44,7 +41,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     auto m = team_of<Role::kMath>(here);
     std::uint64_t* clocks =
         args.options.times == nullptr ? nullptr : args.options.times[blockIdx.x].milestones;
-    MathRole<kPlan, ClockProbe<kStores>>(here, m, {clocks, clock64()}).run();
+    MathRole<kPlan, ClockProbe>(here, m, {clocks, clock64()}).run();
     return;
   }
   ptx::registers_down_to<kPlan.registers.issue>();

@@ -9,9 +9,8 @@
 #include "machine/sm90/plans.hpp"
 #include "protocol/workspace.hpp"
 
-// How fast the two linears run without dispatch and combine, and the main loop without its
-// epilogues: every expert has the same number of rows, weights are random and far larger than the
-// L2 cache. Prints; asserts nothing.
+// How fast the two linears run without dispatch and combine: every expert has the same number of
+// rows, weights are random and far larger than the L2 cache. Prints; asserts nothing.
 namespace megamoe::test {
 
 inline constexpr int kWorkers = 132;
@@ -47,10 +46,9 @@ class LinearsBench {
     set_up_pool();
   }
 
-  template <bool kStores>
   void measure() {
     const int bytes = sm90::shared_tail(sizeof(sm90::SharedStorage<kPlan>), problem_).end;
-    auto* kernel = linears<Choice, kStores>;
+    auto* kernel = linears<Choice>;
     expect_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                 "shared");
     DeviceBytes clocks(kWorkers * sizeof(gpu::WorkerTimes));
@@ -75,7 +73,7 @@ class LinearsBench {
     cudaEventDestroy(start);
     cudaEventDestroy(stop);
     std::sort(times.begin(), times.end());
-    print(kStores ? "linears  " : "main loop", times[times.size() / 2]);
+    print(times[times.size() / 2]);
     print_clocks(download<gpu::WorkerTimes>(clocks.as(), kWorkers));
   }
 
@@ -149,17 +147,16 @@ class LinearsBench {
   }
   std::size_t ring_words() const { return static_cast<std::size_t>(args_.call.ring.blocks) * 4; }
 
-  void print(const char* what, double ms) const {
+  void print(double ms) const {
     const int blocks = ceil_div(rows_per_expert_, kPlan.block_m);
     const double bytes = static_cast<double>(codes1_.size() + codes2_.size());
     const double flops =
         6.0 * shape_.hidden * shape_.intermediate * shape_.experts * rows_per_expert_;
     std::printf(
-        "%-6s %s %s block_m %3d, %4d rows an expert, %2d stages: %8.1f us, %6.0f GB/s of weights "
+        "%-6s %s block_m %3d, %4d rows an expert, %2d stages: %8.1f us, %6.0f GB/s of weights "
         "(x %d), "
         "%6.0f TFLOP/s\n",
         shape_.name,
-        what,
         kPlan.operands == sm90::Operands::kFloat8 ? "fp8 " : "bf16",
         kPlan.block_m,
         rows_per_expert_,
@@ -197,8 +194,7 @@ void measure_linears() {
     for (const int blocks : {1, 8}) {
       if (blocks > 1 && Choice::kPlan.block_m <= 32) continue;
       LinearsBench<Choice> bench(shape, blocks * Choice::kPlan.block_m);
-      bench.template measure<false>();
-      bench.template measure<true>();
+      bench.measure();
     }
 }
 

@@ -8,7 +8,6 @@ namespace megamoe::sm90 {
 
 // What a measurement may put in the place of the release kernel's nothing.
 struct NoProbe {
-  static constexpr bool kStores = true;  // false: sums are dropped, the main loop runs alone
   MEGAMOE_DEVICE void multiplied(Phase) {}
   MEGAMOE_DEVICE void stored(Phase) {}
 };
@@ -17,8 +16,6 @@ struct NoProbe {
 template <Plan kPlan, class Probe = NoProbe>
 class MathRole {
  public:
-  static constexpr bool kStores = Probe::kStores;
-
   MEGAMOE_DEVICE MathRole(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m, Probe probe = {})
       : here_(here),
         m_(m),
@@ -30,10 +27,8 @@ class MathRole {
   MEGAMOE_DEVICE void run() {
     for (;;) {
       const BlockWork<kPlan> work{here_, feed_.index()};
-      const std::uint32_t parity = feed_.parity();
       feed_.wait();
       if (work.block().is_end()) return;
-      wait_for_phase(work.header().slot + offsetof(HeaderSlot<kPlan>, full), parity);
       if (work.block().phase() == Phase::kLinear1)
         linear1(work);
       else
@@ -52,7 +47,7 @@ class MathRole {
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear1>(work, pass, sum);
       probe_.multiplied(Phase::kLinear1);
-      if constexpr (!kStores) continue;
+      if (pass == 0) wait_for_header(work);
       if (pass == 0) sets_.wait_until_empty();
       if (has_rows)
         Activations(work, sets_.slot()).stage(slab_of(pass), sum);
@@ -60,7 +55,6 @@ class MathRole {
         Activations(work, sets_.slot()).stage_nothing(slab_of(pass));
       probe_.stored(Phase::kLinear1);
     }
-    if constexpr (!kStores) return;
     Activations store(work, sets_.slot());
     if (store.is_last()) store.write_out();
     sets_.advance();
@@ -72,11 +66,19 @@ class MathRole {
       float sum[kSums];
       const bool has_rows = multiply<Phase::kLinear2>(work, pass, sum);
       probe_.multiplied(Phase::kLinear2);
+      if (pass == 0) wait_for_header(work);
       // Without its header nobody knows where the rows would go.
-      if (kStores && has_rows && work.header().is_filled())
-        OutputStore<kPlan>(work).push(slab_of(pass), sum);
+      if (has_rows && work.header().is_filled()) OutputStore<kPlan>(work).push(slab_of(pass), sum);
       probe_.stored(Phase::kLinear2);
     }
+  }
+
+  // Headers come one for one with blocks, but later: behind the tokens' arrival. Nobody needs one
+  // before the first epilogue of its block. The feed's cursor has gone on by one slot since.
+  MEGAMOE_DEVICE void wait_for_header(const BlockWork<kPlan>& work) const {
+    const bool has_wrapped = work.index == kFeedSlots - 1;
+    wait_for_phase(work.header().slot + offsetof(HeaderSlot<kPlan>, full),
+                   feed_.parity() ^ (has_wrapped ? 1 : 0));
   }
 
   static MEGAMOE_DEVICE int slab_of(int pass) {
@@ -91,9 +93,6 @@ class MathRole {
     const FragmentPlace place = FragmentPlace::now();
     if (pass * kPlan.math_warpgroups + place.warpgroup < shape.slabs) {
       Multiply<kPlan, kPhase>(tiles_, place).run(shape.steps, sum);
-      if constexpr (!kStores)
-        for (float& value : sum)
-          ptx::pin(value);
       return true;
     }
     if (pass * kPlan.math_warpgroups < shape.slabs)
@@ -132,7 +131,7 @@ class MathRole {
 // Role: math
 //   runs on   every math warpgroup, each warp a team of the protocol's compute role
 //   for each  block that load_weights feeds
-//   waits     gate 1; feed.full; header.full; stage.full of every step
+//   waits     gate 1; feed.full; stage.full of every step; header.full
 //   does      64 weight rows times the block's tokens a warpgroup; linear 1: activation,
 //   quantisation, rows of
 //             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after

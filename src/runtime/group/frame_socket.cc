@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "megamoe/problem.hpp"
+#include "runtime/poll_events.hpp"
 
 namespace megamoe {
 namespace {
@@ -65,8 +66,9 @@ void attach(msghdr& message, Ancillary& room, const std::vector<int>& handles) {
 
 Transfer FrameSocket::wait(short events, const Deadline& deadline) const {
   pollfd entry{descriptor(), events, 0};
-  const int ready = poll(&entry, 1, deadline.poll_ms());
-  return ready == 0 ? Transfer::kExpired : Transfer::kDone;  // an error shows in the transfer
+  const int ready = poll_events({&entry, 1}, deadline.poll_ms());
+  return ready == 0 ? Transfer::kExpired
+                    : Transfer::kDone;  // after a signal the transfer asks again
 }
 
 Transfer FrameSocket::send_bytes(const char* data, std::size_t bytes, const Deadline& deadline) {

@@ -18,6 +18,7 @@
 #include "runtime/group/frame_socket.hpp"
 #include "runtime/group/socket_link.hpp"
 #include "runtime/group/text_list.hpp"
+#include "runtime/poll_events.hpp"
 #include "runtime/system_error.hpp"
 
 namespace megamoe {
@@ -124,7 +125,7 @@ class Reception {
   bool accept_one(FrameSocket& newcomer, const Deadline& deadline) const {
     pollfd entry{listener_.get(), POLLIN, 0};
     for (;;) {
-      const int ready = poll(&entry, 1, deadline.poll_ms());
+      const int ready = poll_events({&entry, 1}, deadline.poll_ms());
       if (ready == 0) return false;
       if (ready < 0) continue;
       newcomer = FrameSocket(

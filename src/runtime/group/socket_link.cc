@@ -12,6 +12,7 @@
 #include "runtime/configuration.hpp"
 #include "runtime/group/host.hpp"
 #include "runtime/group/text_list.hpp"
+#include "runtime/poll_events.hpp"
 
 namespace megamoe {
 namespace {
@@ -29,8 +30,9 @@ int next_ready(const std::vector<FrameSocket>& sockets,
   for (const int peer : pending)
     entries.push_back({sockets[static_cast<std::size_t>(peer)].descriptor(), POLLIN, 0});
   for (;;) {
-    const int ready = poll(entries.data(), entries.size(), deadline.poll_ms());
+    const int ready = poll_events(entries, deadline.poll_ms());
     if (ready == 0) return -1;
+    if (ready < 0) continue;
     for (std::size_t i = 0; i < entries.size(); ++i)
       if (entries[i].revents != 0) return pending[i];
   }

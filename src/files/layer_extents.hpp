@@ -9,7 +9,6 @@
 
 namespace megamoe {
 
-
 /// A width that a tensor's axis gives, as an int; throws unless it is a multiple of 32 from 32 to
 /// kMaxLinearWidth.
 inline int checked_width(const TensorView& tensor, std::string_view meaning, std::int64_t width) {

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/test}
-# Tests are held by two compilers' warnings, the sanitizers and tests/layering: GoogleTest's macros count as branches.
+# Tests are held by the compiler's warnings, the sanitizers and tests/layering: GoogleTest's macros count as branches.
 units=${2:-"^$PWD/(src|tools|bench)/.*\\.cc\$"}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

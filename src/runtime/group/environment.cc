@@ -62,7 +62,7 @@ LaunchedPlace place_from_environment(const GetVariable& get) {
     const char* const rank = get(launcher.rank);
     const char* const ranks = get(launcher.ranks);
     if (rank == nullptr || ranks == nullptr) continue;
-    const LaunchedPlace place{
+    LaunchedPlace place{
         number(launcher.rank, rank), number(launcher.ranks, ranks), name_of(launcher, get)};
     const char* const here = get(launcher.ranks_here);
     require(here == nullptr || number(launcher.ranks_here, here) == place.ranks,

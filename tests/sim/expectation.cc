@@ -52,8 +52,10 @@ std::uint64_t row_tag(std::uint64_t content, float weight, int expert) {
 Bfloat16 slot_value(std::uint64_t tag, int channel) {
   const std::uint64_t hash = mix_all(tag, channel);
   const std::uint64_t sign = hash >> 63;
-  const std::uint64_t exponent = 120 + (hash >> 8) % 15;
-  const std::uint64_t fraction = hash & 0x7F;
+  // A third are +-2^30: what is added between two that cancel is lost, in that order only.
+  const bool is_large = (hash >> 32) % 3 == 0;
+  const std::uint64_t exponent = is_large ? 127 + 30 : 120 + (hash >> 8) % 15;
+  const std::uint64_t fraction = is_large ? 0 : hash & 0x7F;
   return {static_cast<std::uint16_t>((sign << 15) | (exponent << 7) | fraction)};
 }
 

@@ -16,8 +16,7 @@ std::uint8_t token_scale(const Scenario& scenario, int call, int rank, int token
 std::uint64_t row_tag(std::uint64_t content, float weight, int expert);
 /// A hash of a row's bytes as they lie in a pool or an input.
 std::uint64_t content_of(const std::uint8_t* codes, const std::uint8_t* scales, int hidden);
-/// What linear 2 makes of a row: bf16 of either sign, over fifteen binades, so that the order of a
-/// sum shows.
+/// What linear 2 makes of a row: bf16 of either sign and such that the order of a sum shows.
 Bfloat16 slot_value(std::uint64_t tag, int channel);
 
 /// What one call must do, worked out the obvious way from the whole scenario.

@@ -10,6 +10,7 @@
 #include "cli/bench_tokens.hpp"
 #include "cli/layer_run.hpp"
 #include "cli/numbers.hpp"
+#include "cli/problem_json.hpp"
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -201,13 +202,7 @@ void print_json(const LayerRun& run,
                 const std::vector<Record>& records,
                 const Ceilings& ceilings) {
   const Problem& p = run.problem;
-  nlohmann::ordered_json json = {{"problem",
-                                  {{"hidden", p.hidden},
-                                   {"intermediate", p.intermediate},
-                                   {"experts", p.experts},
-                                   {"topk", p.topk},
-                                   {"ranks", p.ranks},
-                                   {"capacity", p.capacity}}},
+  nlohmann::ordered_json json = {{"problem", problem_json(run.problem)},
                                  {"version", kVersion},
                                  {"machine", rank["machine"]},
                                  {"workers", rank["workers"]},

@@ -7,6 +7,7 @@
 #include "base/check.hpp"
 #include "cli/judge.hpp"
 #include "cli/layer_run.hpp"
+#include "cli/problem_json.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "files/output_file.hpp"
@@ -130,15 +131,8 @@ void print_table(const LayerRun& run, const CallFacts& facts, const Judgement* j
 }
 
 void print_json(const LayerRun& run, const CallFacts& facts, const Judgement* judgement) {
-  const Problem& p = run.problem;
   const PhaseTimes& t = facts.slowest;
-  nlohmann::ordered_json json = {{"problem",
-                                  {{"hidden", p.hidden},
-                                   {"intermediate", p.intermediate},
-                                   {"experts", p.experts},
-                                   {"topk", p.topk},
-                                   {"ranks", p.ranks},
-                                   {"capacity", p.capacity}}},
+  nlohmann::ordered_json json = {{"problem", problem_json(run.problem)},
                                  {"machine", facts.machine},
                                  {"launch", run.arguments.launch},
                                  {"workers", facts.workers},

@@ -117,10 +117,12 @@ struct RolePlace {
   MEGAMOE_DEVICE int team() const {
     return static_cast<int>(threadIdx.x) / kWarpThreads - kFirstWarp;
   }
-  MEGAMOE_DEVICE std::uint64_t first_epoch() const { return here.control().first_epoch; }
-  MEGAMOE_DEVICE RolesJoined* roles_joined() const { return &here.control().roles_joined; }
-  MEGAMOE_DEVICE std::uint64_t* gate_seen() const { return &here.control().gate_seen; }
-  MEGAMOE_DEVICE std::uint32_t* relay_has_left() const { return &here.control().relay_has_left; }
+  MEGAMOE_DEVICE std::uint64_t first_epoch() const { return here.control().words.first_epoch; }
+  MEGAMOE_DEVICE RolesJoined* roles_joined() const { return &here.control().words.roles_joined; }
+  MEGAMOE_DEVICE std::uint64_t* gate_seen() const { return &here.control().words.gate_seen; }
+  MEGAMOE_DEVICE std::uint32_t* relay_has_left() const {
+    return &here.control().words.relay_has_left;
+  }
   // The dispatch role waits at every gate that anyone waits at.
   MEGAMOE_DEVICE bool relays_gate() const { return kRole == Role::kDispatch && team() == 0; }
   MEGAMOE_DEVICE std::uint32_t* role_counts() const {

@@ -29,11 +29,11 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
       ptx::store_shared_u32(set + offsetof(ActivationSet<kPlan>, staged), 0);
     }
     ptx::fence_mbarrier_init();
-    here.control().first_epoch = call.local(call.workspace.gate)->value;
-    here.control().roles_joined.value = 0;
-    here.control().gate_seen = here.control().first_epoch;
-    here.control().relay_has_left = 0;
-    here.control().is_abandoned = 0;
+    here.control().words.first_epoch = call.local(call.workspace.gate)->value;
+    here.control().words.roles_joined.value = 0;
+    here.control().words.gate_seen = here.control().words.first_epoch;
+    here.control().words.relay_has_left = 0;
+    here.control().words.is_abandoned = 0;
     for (FeedSlot& slot : here.control().feed)
       slot.finished_warps = 0;
     if (here.args.options.times != nullptr)

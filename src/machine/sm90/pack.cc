@@ -86,14 +86,6 @@ RowRange range_of(Operands operands, const CanonicalRow& row) {
   return range;
 }
 
-CanonicalRow CanonicalLinear::row(const WeightLayout& layout, int packed_row) const {
-  const int row = is_gate_up ? gate_up_row(packed_row, layout.rows / 2) : packed_row;
-  const auto code_bytes = static_cast<std::size_t>(layout.depth / 2);
-  const auto scale_bytes = static_cast<std::size_t>(layout.depth / kGroup);
-  const auto at = static_cast<std::size_t>(row);
-  return {{codes + at * code_bytes, code_bytes}, {scales + at * scale_bytes, scale_bytes}};
-}
-
 bool fits_float8(const WeightLayout& layout, const CanonicalLinear& linear) {
   for (int row = 0; row < layout.rows; ++row)
     if (!range_of(Operands::kFloat8, linear.row(layout, row)).fits) return false;

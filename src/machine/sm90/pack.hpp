@@ -27,22 +27,10 @@ struct RowRange {
   bool fits = true;  // every group's field is in its range
 };
 
-// One row in canonical form: two codes a byte, low nibble first; one UE8M0 byte per 32.
-struct CanonicalRow {
-  std::span<const std::uint8_t> codes;
-  std::span<const std::uint8_t> scales;
-};
+using gpu::CanonicalLinear;
+using gpu::CanonicalRow;
 
 RowRange range_of(Operands operands, const CanonicalRow& row);
-
-// One expert's linear in canonical form, rows x depth.
-struct CanonicalLinear {
-  const std::uint8_t* codes = nullptr;   // [rows][depth / 2]
-  const std::uint8_t* scales = nullptr;  // [rows][depth / 32]
-  bool is_gate_up = false;               // linear 1: rows are interleaved when packed
-
-  CanonicalRow row(const WeightLayout& layout, int packed_row) const;
-};
 
 // Whether kFloat8 can hold every row exactly. If not, the layer runs with kBfloat16: nothing is
 // flushed.

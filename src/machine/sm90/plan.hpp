@@ -5,15 +5,16 @@
 #include <stdexcept>
 
 #include "base/math.hpp"
+#include "machine/cuda/card.hpp"
 #include "machine/sm90/fragment.hpp"
 #include "machine/sm90/pool_tile.hpp"
 
 namespace megamoe::sm90 {
 
-inline constexpr int kWarpThreads = 32;
-inline constexpr int kWarpgroupThreads = 128;
-inline constexpr int kSharedMemoryLimit = 227 * 1024;
-inline constexpr int kRegisterFile = 65'536;
+using gpu::kRegisterFile;
+using gpu::kSharedMemoryLimit;
+using gpu::kWarpgroupThreads;
+using gpu::kWarpThreads;
 
 // `setmaxnreg` of the two kinds of warpgroup. What the launch gave a CTA is all there is to share.
 struct RegisterBudget {

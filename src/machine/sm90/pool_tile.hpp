@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/math.hpp"
+#include "machine/cuda/swizzle.hpp"
 #include "machine/sm90/operands.hpp"
 
 // How a pool block of `block_m` rows lies in memory: step after step along K, each step a tile that
@@ -10,10 +11,9 @@
 // Whoever writes a row into the pool scatters it; nobody needs a tensor map.
 namespace megamoe::sm90 {
 
-inline constexpr int kSwizzleBytes =
-    128;  // a row of a swizzled tile; its 16-byte chunks are permuted by row % 8
-inline constexpr int kChunkBytes = 16;
-inline constexpr int kSwizzleRows = 8;
+using gpu::kChunkBytes;
+using gpu::kSwizzleBytes;
+using gpu::kSwizzleRows;
 
 constexpr int element_bytes(Operands operands) {
   return operands == Operands::kFloat8 ? 1 : 2;
@@ -32,8 +32,7 @@ constexpr int token_tile_bytes(Operands operands, int block_m) {
 // 64 values.
 constexpr int token_chunk_offset(int block_m, int row, int chunk) {
   const int panel = chunk / kSwizzleRows;
-  const int swizzled = (chunk % kSwizzleRows) ^ (row % kSwizzleRows);
-  return panel * block_m * kSwizzleBytes + row * kSwizzleBytes + swizzled * kChunkBytes;
+  return panel * block_m * kSwizzleBytes + gpu::swizzled_offset(row, chunk % kSwizzleRows);
 }
 
 // Where a token's scale lies among the block's: thread `lane % 4` of the multiply reads the scales

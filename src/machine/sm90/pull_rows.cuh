@@ -39,7 +39,7 @@ class RowPulls {
     const int exponent = settle_exponent(row, lane);
     store_codes(call, row, exponent, record.row, lane);
     if (lane == 0) {
-      *record.exponent = exponent;
+      *reinterpret_cast<std::int32_t*>(record.scales) = exponent;
       *record.weight = *reinterpret_cast<const float*>(place + kPulledWeight + record.weight_shift);
     }
     // The token loader reads rows and headers through the copy engine.
@@ -71,7 +71,7 @@ class RowPulls {
     const auto weight = reinterpret_cast<std::uintptr_t>(pull.weight.raw());
     const PullRecord record = {pull.pool_row,
                                pull.pool_weight,
-                               reinterpret_cast<std::int32_t*>(pull.pool_scales),
+                               pull.pool_scales,
                                static_cast<std::uint32_t>(scales % 16),
                                static_cast<std::uint32_t>(weight % 16)};
     std::byte* place = rows_ + next_ * pull_bytes(call.problem.hidden);

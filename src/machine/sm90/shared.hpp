@@ -4,17 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "machine/cuda/pull_place.hpp"
+#include "machine/cuda/worker_memory.hpp"
 #include "machine/sm90/plan.hpp"
-#include "protocol/counters.hpp"
-#include "protocol/schedule.hpp"
 #include "protocol/workspace.hpp"
 
 // The kernel's shared memory. Plain structs, so that the host can hold sizeof to the plan's
 // arithmetic.
 namespace megamoe::sm90 {
 
-inline constexpr int kFeedSlots =
-    4;  // blocks that the weight loader may run ahead, and their headers
+using gpu::FeedSlot;
+using gpu::kFeedSlots;
 inline constexpr int kDispatchTeams = 2;
 inline constexpr int kPullsInFlight = 2;
 
@@ -26,15 +26,6 @@ struct Stage {
   alignas(128) std::uint8_t weights[kPlan.weight_bytes()];
   alignas(16) std::uint64_t full;  // two arrivals (each loader, with its bytes)
   std::uint64_t empty;             // one arrival a math warp
-};
-
-// One block on its way from the weight loader, which walks the schedule, to those who work on it.
-// No rows: there are no more blocks.
-struct FeedSlot {
-  Block block;
-  alignas(8) std::uint64_t full;
-  std::uint64_t empty;           // the token loader and every math warp
-  std::uint32_t finished_warps;  // math warps that are done with the block; zero between blocks
 };
 
 // What the epilogues need to know of a block; the token loader brings it.
@@ -87,11 +78,7 @@ struct Control {
   FeedSlot feed[kFeedSlots];
   HeaderSlot<kPlan> headers[kFeedSlots];
   std::uint64_t pulled[kDispatchTeams][kPullsInFlight];  // mbarriers
-  std::uint64_t first_epoch;
-  std::uint64_t gate_seen;  // the rank's gate, as the relaying team saw it last
-  RolesJoined roles_joined;
-  std::uint32_t relay_has_left;  // the relaying team gave up; gate_seen is final
-  std::uint32_t is_abandoned;    // the token loader gave up; no more blocks are to be fed
+  gpu::WorkerWords words;
 };
 
 template <Plan kPlan>
@@ -102,42 +89,15 @@ struct SharedStorage {
   Control<kPlan> control;
 };
 
-// Behind SharedStorage lies what depends on the problem: a count for each expert, and the pulled
-// rows.
-struct SharedTail {
-  int role_counts;  // offsets
-  int pulls;
-  int pull_bytes;  // of one row under way
-  int end;
-};
-
-// Where a row under way is to go.
-struct PullRecord {
-  std::byte* row;
-  float* weight;
-  std::int32_t* exponent;
-  std::uint32_t scales_shift;  // bytes in front of the first scale
-  std::uint32_t weight_shift;
-};
-
-// A row under way: its record, the sixteen bytes around its routing weight, its codes, and its
-// scales with up to 15 bytes on either side, since bulk copies want whole sixteens.
-inline constexpr int kPulledWeight = sizeof(PullRecord);
-inline constexpr int kPulledCodes = kPulledWeight + 16;
-constexpr int pulled_scales(int hidden) {
-  return align_up(kPulledCodes + hidden, 16);
-}
-constexpr int pull_bytes(int hidden) {
-  return align_up(pulled_scales(hidden) + hidden / kGroup + 32, 128);
-}
-
+// Behind SharedStorage lies what depends on the problem.
+using gpu::kPulledCodes;
+using gpu::kPulledWeight;
+using gpu::pull_bytes;
+using gpu::pulled_scales;
+using gpu::PullRecord;
+using gpu::SharedTail;
 constexpr SharedTail shared_tail(int storage_bytes, const Problem& problem) {
-  SharedTail tail{};
-  tail.role_counts = align_up(storage_bytes, 128);
-  tail.pulls = align_up(tail.role_counts + problem.experts * 4, 128);
-  tail.pull_bytes = pull_bytes(problem.hidden);
-  tail.end = tail.pulls + kDispatchTeams * kPullsInFlight * tail.pull_bytes;
-  return tail;
+  return gpu::shared_tail(storage_bytes, problem, kDispatchTeams * kPullsInFlight);
 }
 
 }  // namespace megamoe::sm90

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/math.hpp"
+#include "machine/cuda/canonical_linear.hpp"
 #include "machine/sm90/fragment.hpp"
 
 namespace megamoe::sm90 {
@@ -36,11 +37,6 @@ struct WeightLayout {
   bool operator==(const WeightLayout&) const = default;
 };
 
-// Linear 1's rows are interleaved by 8 (gate 0-7, up 0-7, gate 8-15, ...): the thread that holds a
-// gate in its upper row holds the matching up in the lower one. Packed row -> row of [gate; up].
-constexpr int gate_up_row(int packed_row, int intermediate) {
-  const int column = packed_row / 16 * 8 + packed_row % 8;
-  return packed_row % 16 < 8 ? column : intermediate + column;
-}
+using gpu::gate_up_row;
 
 }  // namespace megamoe::sm90

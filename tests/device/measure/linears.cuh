@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   const Context<kPlan> here{args, ptx::opaque(ptx::shared_address(dynamic_memory))};
   prologue(here);
   // Both gates that the roles ask for are open.
-  if (threadIdx.x == 0) here.control().first_epoch -= 2;
+  if (threadIdx.x == 0) here.control().words.first_epoch -= 2;
   __syncthreads();
   const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroupThreads;
   if (warpgroup < kPlan.math_warpgroups) {

@@ -104,7 +104,7 @@ MEGAMOE_DEVICE void load_tokens(const Context<kPlan>& here, Team<kPlan, Role::kL
     if (block.rows == 0) break;
     is_abandoned = is_abandoned || !wait_for_input(m, call, block);
     if (m.lane() == 0) {
-      if (is_abandoned) here.control().is_abandoned = 1;
+      if (is_abandoned) here.control().words.is_abandoned = 1;
       // The rows were written by plain stores of other CTAs.
       ptx::fence_proxy_async();
       const std::uint32_t slot = headers.acquire();

@@ -49,7 +49,7 @@ MEGAMOE_DEVICE void load_weights(const Context<kPlan>& here, Team<kPlan, Role::k
       feed.commit(slot);
       at = (at + 1) % kFeedSlots;
     };
-    const volatile std::uint32_t& is_abandoned = control.is_abandoned;
+    const volatile std::uint32_t& is_abandoned = control.words.is_abandoned;
     auto schedule = schedule_of(call, m.worker(), m.num_workers());
     for (Block block; is_abandoned == 0 && schedule.next(block);) {
       next_slot(block);

@@ -72,6 +72,41 @@ MEGAMOE_DEVICE bool mbarrier_try_wait(std::uint32_t barrier, std::uint32_t parit
   return is_over != 0;
 }
 
+// ---- clusters
+
+MEGAMOE_DEVICE std::uint32_t cluster_rank() {
+  std::uint32_t rank;
+  asm("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// The same place in the shared memory of another CTA of the cluster.
+template <class T>
+MEGAMOE_DEVICE T* of_cluster_rank(T* pointer, std::uint32_t rank) {
+  std::uint64_t there;
+  asm("mapa.u64 %0, %1, %2;"
+      : "=l"(there)
+      : "l"(reinterpret_cast<std::uint64_t>(pointer)), "r"(rank));
+  return reinterpret_cast<T*>(there);
+}
+
+// All threads of the cluster are here, and see each other's writes.
+MEGAMOE_DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+
+// An arrival at the barrier of this place in another CTA; what this thread did before is visible to
+// who waits there.
+MEGAMOE_DEVICE void mbarrier_arrive_at(std::uint32_t barrier, std::uint32_t rank) {
+  asm volatile(
+      "{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
+      " mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}"
+      :
+      : "r"(barrier), "r"(rank)
+      : "memory");
+}
+
 // ---- copy engine
 
 // Global to shared; 16-byte aligned, a multiple of 16 bytes. Completes on the barrier.

@@ -55,12 +55,11 @@ class WarpTeam {
     return word(counter).load(::cuda::memory_order_acquire);
   }
   // A rank's gate is awaited by every warp of every CTA: one team polls it and passes on what it
-  // sees, through the CTA's shared memory.
+  // sees, through the CTA's shared memory (and the other's, of a pair).
   MEGAMOE_DEVICE std::uint64_t observe(const Gate* gate) {
-    ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_block> seen(*place_.gate_seen());
-    if (!place_.relays_gate()) return seen.load(::cuda::memory_order_acquire);
+    if (!place_.relays_gate()) return passed_on(place_.gate_seen());
     const std::uint64_t value = word(gate).load(::cuda::memory_order_acquire);
-    if (lane() == 0) seen.store(value, ::cuda::memory_order_release);
+    if (lane() == 0) pass_on(place_.gate_seen(), value);
     return value;
   }
   template <class C>
@@ -129,7 +128,7 @@ class WarpTeam {
 
   // Every lane that gives up comes here; one of them writes the record.
   MEGAMOE_DEVICE void leave(const Abort& abort, const Wait& wait, const Observation& seen) {
-    if (place_.relays_gate()) relay_has_left().store(1, ::cuda::memory_order_release);
+    if (place_.relays_gate()) pass_on(place_.relay_has_left(), 1U);
     if (claim(call_.local(call_.workspace.fault_claims), 1U) == 0)
       *call_.local(call_.workspace.fault) = {abort, rank(), worker(), wait, seen};
     if (abort.reason != AbortReason::kExpired || abort.rank != rank()) return;
@@ -161,13 +160,24 @@ class WarpTeam {
     return word(const_cast<C*>(counter));  // a reference to const can't be loaded atomically
   }
 
-  MEGAMOE_DEVICE auto relay_has_left() {
-    return ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_block>(*place_.relay_has_left());
+  // What the relaying team tells the other teams of its CTA, and of the other CTA of a pair.
+  static constexpr ::cuda::thread_scope kRelayScope =
+      Place::kIsPaired ? ::cuda::thread_scope_device : ::cuda::thread_scope_block;
+  template <class Word>
+  static MEGAMOE_DEVICE void pass_on(Word* word, Word value) {
+    ::cuda::atomic_ref<Word, kRelayScope>(*word).store(value, ::cuda::memory_order_release);
+    if constexpr (Place::kIsPaired)
+      ::cuda::atomic_ref<Word, kRelayScope>(*ptx::of_cluster_rank(word, 1))
+          .store(value, ::cuda::memory_order_release);
+  }
+  template <class Word>
+  static MEGAMOE_DEVICE Word passed_on(Word* word) {
+    return ::cuda::atomic_ref<Word, kRelayScope>(*word).load(::cuda::memory_order_acquire);
   }
   // Once the relay has left, what it saw of the gate is final: the caller looks once more before it
   // is told.
   MEGAMOE_DEVICE Abort abort_of_relay() {
-    if (relay_has_left().load(::cuda::memory_order_acquire) == 0) return {};
+    if (passed_on(place_.relay_has_left()) == 0) return {};
     if (saw_relay_leave_) return {AbortReason::kStopped, rank()};
     saw_relay_leave_ = true;
     return {};

@@ -22,10 +22,6 @@ KernelInstance instance_of_size(int block_m) {
   }
 }
 
-void expect_success(cudaError_t error, const char* what) {
-  require(error == cudaSuccess, ErrorCode::kRunFailed, what, ": ", cudaGetErrorString(error));
-}
-
 }  // namespace
 
 KernelInstance instance_of(Operands operands, int block_m) {
@@ -39,28 +35,13 @@ void launch(const KernelArgs& args,
             CoResidence co_residence,
             cudaStream_t stream) {
   const KernelInstance instance = instance_of(operands, args.call.ring.block_m);
-  const int bytes = instance.shared_bytes(args.call.problem);
-  require(bytes <= kSharedMemoryLimit,
-          ErrorCode::kUnsupportedMachine,
-          "the kernel needs ",
-          bytes,
-          " bytes of shared memory; a CTA has at most ",
-          kSharedMemoryLimit);
-  expect_success(
-      cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      "setting the kernel's shared memory");
-  cudaLaunchAttribute cooperative{};
-  cooperative.id = cudaLaunchAttributeCooperative;
-  cooperative.val.cooperative = co_residence == CoResidence::kByDevice ? 1 : 0;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(workers));
-  config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads()));
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  config.attrs = &cooperative;
-  config.numAttrs = 1;
-  void* arguments[] = {const_cast<KernelArgs*>(&args)};
-  expect_success(cudaLaunchKernelExC(&config, instance.kernel, arguments), "launching the kernel");
+  gpu::launch(instance.kernel,
+              {.workers = workers,
+               .threads = instance.plan.threads(),
+               .shared_bytes = instance.shared_bytes(args.call.problem)},
+              co_residence,
+              stream,
+              &args);
 }
 
 }  // namespace megamoe::sm90

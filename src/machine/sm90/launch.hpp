@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "machine/cuda/launch.hpp"
 #include "machine/sm90/kernel_args.hpp"
 #include "machine/sm90/plans.hpp"
 #include "machine/sm90/shared.hpp"
@@ -24,10 +25,7 @@ KernelInstance kernel_instance();
 // Throws Error(kInvalidArgument) for a tile size that none was built for.
 KernelInstance instance_of(Operands operands, int block_m);
 
-enum class CoResidence {
-  kByDevice,  // a cooperative launch: refused where not all workers can run at once
-  kByCaller,  // the caller leaves room: several ranks share the card, each with its part of the SMs
-};
+using gpu::CoResidence;
 
 // One call of one rank on `workers` SMs.
 void launch(const KernelArgs& args,

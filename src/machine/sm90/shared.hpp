@@ -90,10 +90,6 @@ struct SharedStorage {
 };
 
 // Behind SharedStorage lies what depends on the problem.
-using gpu::kPulledCodes;
-using gpu::kPulledWeight;
-using gpu::pull_bytes;
-using gpu::pulled_scales;
 using gpu::PullRecord;
 using gpu::SharedTail;
 constexpr SharedTail shared_tail(int storage_bytes, const Problem& problem) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "machine/sm90/activation.cuh"
+#include "machine/cuda/activation.cuh"
 #include "machine/sm90/epilogue.cuh"
 #include "machine/sm90/regroup.cuh"
 #include "numerics/quantize.hpp"
@@ -12,6 +12,8 @@
 // brought to one exponent a row and go to the pool's second buffer, K permuted, as one step's tile
 // of linear 2.
 namespace megamoe::sm90 {
+
+using gpu::ActivationForm;
 
 template <Plan kPlan>
 class ActivationStore {

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   using namespace sm90;
   constexpr Plan kPlan = Choice::kPlan;
   extern __shared__ __align__(1024) std::byte dynamic_memory[];
-  const Context<kPlan> here{args, ptx::opaque(ptx::shared_address(dynamic_memory))};
+  const Context<kPlan> here{{args, ptx::opaque(ptx::shared_address(dynamic_memory))}};
   prologue(here);
   // Both gates that the roles ask for are open.
   if (threadIdx.x == 0) here.control().words.first_epoch -= 2;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroupThreads;
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
-    auto m = team_of<Role::kMath>(here);
+    auto m = team_of<Role::kCompute>(here);
     std::uint64_t* clocks =
         args.options.times == nullptr ? nullptr : args.options.times[blockIdx.x].milestones;
     MathRole<kPlan, ClockProbe>(here, m, {clocks, clock64()}).run();
@@ -48,10 +48,10 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   if (warp == RolePlace<kPlan, Role::kLoadWeights>::kFirstWarp) {
     auto m = team_of<Role::kLoadWeights>(here);
-    load_weights(here, m);
+    gpu::load_weights<BlockWeights<kPlan>>(here, m);
   } else if (warp == RolePlace<kPlan, Role::kLoadTokens>::kFirstWarp) {
     auto m = team_of<Role::kLoadTokens>(here);
-    load_tokens(here, m);
+    gpu::load_tokens<BlockTokens<kPlan>>(here, m);
   }
 }
 

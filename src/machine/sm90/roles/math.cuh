@@ -16,7 +16,9 @@ struct NoProbe {
 template <Plan kPlan, class Probe = NoProbe>
 class MathRole {
  public:
-  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m, Probe probe = {})
+  MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
+                          Team<kPlan, Role::kCompute>& m,
+                          Probe probe = {})
       : here_(here),
         m_(m),
         tiles_(here.stages()),
@@ -101,27 +103,15 @@ class MathRole {
     return false;
   }
 
-  // This warp's stores are behind it. The last of the CTA's math warps tells who waits for the
-  // block; the others go on to the next one.
   MEGAMOE_DEVICE void finish(const BlockWork<kPlan>& work) {
-    constexpr std::uint32_t kWarps = kPlan.math_warpgroups * 4;
-    const std::uint32_t counter = work.block().slot + offsetof(FeedSlot, finished_warps);
+    gpu::finish_block(m_, here_.args.call, work.block());
     const bool is_speaker = FragmentPlace::now().lane() == 0;
-    __syncwarp();
-    std::uint32_t before = 0;
-    if (is_speaker) before = ptx::add_shared_u32(counter, 1);
-    before = __shfl_sync(0xFFFFFFFFU, before, 0);
-    if (before == kWarps - 1) {
-      signal_output(m_, here_.args.call, work.block().whole());
-      if (is_speaker) ptx::store_shared_u32(counter, 0);
-    }
-    __syncwarp();
     Consumer<HeaderSlot<kPlan>, kFeedSlots>::release(work.header().slot, is_speaker);
     feed_.release(work.block().slot, is_speaker);
   }
 
   const Context<kPlan>& here_;
-  Team<kPlan, Role::kMath>& m_;
+  Team<kPlan, Role::kCompute>& m_;
   TileConsumer<kPlan> tiles_;
   FeedConsumer feed_;
   ReusedSlots<ActivationSet<kPlan>, ActivationStaging<kPlan>::kSets> sets_;
@@ -139,7 +129,7 @@ class MathRole {
 //   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank
 //   barriers
 template <Plan kPlan>
-MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kMath>& m) {
+MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kCompute>& m) {
   (void)compute(m, here.args.call, [&] {
     MathRole<kPlan>(here, m).run();
     m.decide_alone();

@@ -5,7 +5,7 @@
 #include "megamoe/problem.hpp"
 #include "numerics/swiglu.hpp"
 
-namespace megamoe::sm90 {
+namespace megamoe::gpu {
 
 // numerics/swiglu.hpp with one path for both kinds: SwiGLU is the other with a slope of 1 and
 // nothing added to up (adding 0 turns a -0 into +0, which no code can tell).
@@ -36,4 +36,4 @@ struct ActivationForm {
   }
 };
 
-}  // namespace megamoe::sm90
+}  // namespace megamoe::gpu

@@ -1,0 +1,47 @@
+#include "machine/cuda/launch.hpp"
+
+#include <cstddef>
+
+#include "base/check.hpp"
+#include "machine/cuda/card.hpp"
+
+namespace megamoe::gpu {
+
+void expect_success(cudaError_t error, const char* what) {
+  require(error == cudaSuccess, ErrorCode::kRunFailed, what, ": ", cudaGetErrorString(error));
+}
+
+void launch(const void* kernel,
+            const LaunchShape& shape,
+            CoResidence co_residence,
+            cudaStream_t stream,
+            const void* args) {
+  require(shape.shared_bytes <= kSharedMemoryLimit,
+          ErrorCode::kUnsupportedMachine,
+          "the kernel needs ",
+          shape.shared_bytes,
+          " bytes of shared memory; a CTA has at most ",
+          kSharedMemoryLimit);
+  expect_success(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes),
+      "setting the kernel's shared memory");
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  attributes[count].id = cudaLaunchAttributeCooperative;
+  attributes[count++].val.cooperative = co_residence == CoResidence::kByDevice ? 1 : 0;
+  if (shape.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.workers));
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shape.shared_bytes);
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = count;
+  void* arguments[] = {const_cast<void*>(args)};
+  expect_success(cudaLaunchKernelExC(&config, kernel, arguments), "launching the kernel");
+}
+
+}  // namespace megamoe::gpu

@@ -25,6 +25,7 @@ struct SomePlace {
   static constexpr int kTeamsOfWorker = 4;
   static constexpr int kRoleBarrier = 1;
   static constexpr bool kFollowsRelay = false;
+  static constexpr bool kIsPaired = false;
 
   CtaWords* words;
 

@@ -25,7 +25,9 @@ MAY_INCLUDE = {
     "machine/cuda": _PROTOCOL,
     "machine/sm90": _PROTOCOL | {"machine/cuda"},
     "machine/sm100": _PROTOCOL | {"machine/cuda"},
-    "runtime": _PROTOCOL | {"plan", "machine/cpu", "machine/cuda", "machine/sm90", "machine/sm100"},
+    # Runs a Blackwell kernel on a Hopper card; knows instructions, not the protocol.
+    "emulation": {"base", "machine/cuda"},
+    "runtime": _PROTOCOL | {"plan", "machine/cpu", "machine/cuda", "machine/sm90", "machine/sm100", "emulation"},
     # machine/cpu: what this computer can do (instruction sets, ceilings) is the machine's to say.
     "api": _PROTOCOL | {"plan", "runtime", "machine/cpu", PUBLIC},
     "cli": _ARITHMETIC | {"plan", "files", "reference", "api", PUBLIC},
@@ -36,7 +38,7 @@ LIBRARIES = {
     "hwy/": {"machine/cpu"},
     "CLI/": {"cli"},
     "nlohmann/": {"files", "plan", "cli"},
-    "cuda": {"machine/cuda", "machine/sm90", "machine/sm100", "runtime"},
+    "cuda": {"machine/cuda", "machine/sm90", "machine/sm100", "emulation", "runtime"},
     "nccl": {"runtime"},
     "gtest/": set(),
     "gmock/": set(),
@@ -72,7 +74,8 @@ FORBIDDEN_WORDS = {
 }
 
 # The only files with instructions in assembly.
-ASM = re.compile(r"^src/machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*)$")
+ASM = re.compile(
+    r"^src/(machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*)|emulation/device/.*\.cuh)$")
 
 # No instruction at all: it keeps the optimizer from finding out what is only done to be measured.
 EMPTY_ASM = re.compile(r'asm volatile\(""')

@@ -6,7 +6,10 @@ get_filename_component(megamoe_nvcc_folder "${CMAKE_CUDA_COMPILER}" DIRECTORY)
 find_program(MEGAMOE_PTXAS ptxas HINTS "${megamoe_nvcc_folder}" REQUIRED DOC "The assembler of nvcc")
 
 set(megamoe_emulation_rewriter "${PROJECT_SOURCE_DIR}/src/emulation/rewriter")
-file(GLOB megamoe_emulation_rewriter_files CONFIGURE_DEPENDS "${megamoe_emulation_rewriter}/*.py")
+set(megamoe_emulation_rewriter_files)
+foreach(file IN ITEMS elect instructions lints ptx rewrite)
+  list(APPEND megamoe_emulation_rewriter_files "${megamoe_emulation_rewriter}/${file}.py")
+endforeach()
 
 # ptx_library(<name> ARCH 90a|100a SOURCE <file> LIBS <target>... [OPTIONS <option>...]): one unit as PTX.
 function(ptx_library name)

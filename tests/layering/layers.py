@@ -75,7 +75,8 @@ FORBIDDEN_WORDS = {
 
 # The only files with instructions in assembly.
 ASM = re.compile(
-    r"^src/(machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*)|emulation/device/.*\.cuh)$")
+    r"^(src/machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*)"
+    r"|src/emulation/device/.*\.cuh|tests/emulation/instructions\.cuh)$")
 
 # No instruction at all: it keeps the optimizer from finding out what is only done to be measured.
 EMPTY_ASM = re.compile(r'asm volatile\(""')

@@ -100,14 +100,14 @@ MEGAMOE_DEVICE std::uint32_t* loaded_from(std::uint32_t address,
   return tensor_memory_of(cluster_rank()) + row * kTensorColumns + tensor_column(address);
 }
 
-extern "C" __device__ const __noinline__ std::uint32_t* emulated_load_16x256b(
-    std::uint32_t address, std::uint32_t registers) {
+extern "C" __device__ __noinline__ std::uint32_t* emulated_load_16x256b(std::uint32_t address,
+                                                                        std::uint32_t registers) {
   return loaded_from(address, 16, registers / 4 * 8) +
          Hardware::loaded_lane(lane(), 0) * kTensorColumns + Hardware::loaded_column(lane(), 0);
 }
 
-extern "C" __device__ const __noinline__ std::uint32_t* emulated_load_32x32b(
-    std::uint32_t address, std::uint32_t registers) {
+extern "C" __device__ __noinline__ std::uint32_t* emulated_load_32x32b(std::uint32_t address,
+                                                                       std::uint32_t registers) {
   return loaded_from(address, 32, registers) + lane() * kTensorColumns;
 }
 

@@ -20,7 +20,9 @@ struct DeviceArray {
   T* data = nullptr;
 
   explicit DeviceArray(std::size_t count) {
-    expect_success(cudaMalloc(&data, count * sizeof(T)), "the emulation's device memory");
+    void* memory = nullptr;
+    expect_success(cudaMalloc(&memory, count * sizeof(T)), "the emulation's device memory");
+    data = static_cast<T*>(memory);
   }
   ~DeviceArray() { cudaFree(data); }
   DeviceArray(const DeviceArray&) = delete;
@@ -32,8 +34,10 @@ struct PinnedReport {
   Report* data = nullptr;
 
   PinnedReport() {
-    expect_success(cudaMallocHost(&data, sizeof(Report)), "the emulation's report");
-    std::memset(data, 0, sizeof(Report));
+    void* memory = nullptr;
+    expect_success(cudaMallocHost(&memory, sizeof(Report)), "the emulation's report");
+    std::memset(memory, 0, sizeof(Report));
+    data = static_cast<Report*>(memory);
   }
   ~PinnedReport() { cudaFreeHost(data); }
   PinnedReport(const PinnedReport&) = delete;

@@ -88,8 +88,7 @@ def main(kernel_path, library_path, output_path):
                 output.write("\n".join(one_statement_a_line(text)))
             return f"{kernel_path}: {refused}\n(lines of {output_path}.refused)"
     with open(output_path, "w", encoding="utf-8") as output:
-        output.write(rewritten)
-    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+        output.write("".join(f"// {count} of {name}\n" for name, count in sorted(counts.items())) + rewritten)
     return 0
 
 

@@ -7,13 +7,12 @@
 #include "emulation/hardware.hpp"
 #include "emulation/host/report_text.hpp"
 #include "emulation/host/tensor_map.hpp"
+#include "machine/cuda/launch.hpp"
 
 namespace megamoe::emulation {
 namespace {
 
-void expect_success(cudaError_t error, const char* what) {
-  require(error == cudaSuccess, ErrorCode::kRunFailed, what, ": ", cudaGetErrorString(error));
-}
+using gpu::expect_success;
 
 template <class T>
 struct DeviceArray {

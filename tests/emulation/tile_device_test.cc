@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "device_memory.hpp"
 #include "emulation/host/emulator.hpp"
@@ -163,9 +164,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      NamedModes{"deferred", {.is_deferred = true}},
                                      NamedModes{"jitter", {.has_jitter = true}},
                                      NamedModes{"deferred and jitter", {true, true}})),
-    [](const auto& info) {
-      const emulation::Modes& modes = std::get<1>(info.param).modes;
-      return "BlockM" + std::to_string(std::get<0>(info.param)) +
+    [](const auto& made) {
+      const emulation::Modes& modes = std::get<1>(made.param).modes;
+      return "BlockM" + std::to_string(std::get<0>(made.param)) +
              (modes.is_deferred ? "Deferred" : "") + (modes.has_jitter ? "Jitter" : "");
     });
 
@@ -178,10 +179,10 @@ TEST_P(EmulatedTrap, SaysWhy) {
     run(data, {.ctas = 1});
     FAIL() << "a grid of two CTAs ran in tensor memory for one";
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "emulated Blackwell: CTA 0, warp 0, lane 0: the grid has 2 CTAs, the emulation was "
-        "made for 1");
+    const std::string text = error.what();
+    EXPECT_NE(text.find("warp 0, lane 0: the grid has 2 CTAs, the emulation was made for 1"),
+              std::string::npos)
+        << text;
   }
 }
 INSTANTIATE_TEST_SUITE_P(One,

@@ -27,25 +27,33 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 # All device code; builds with MEGAMOE_CUDA, runs nothing.
 add_custom_target(device_code)
 
-# device_library(<name> ARCH 90a|100a SOURCES <file>... [LIBS <target>...])
+# device_library(<name> ARCH 90a|100a SOURCES <file>... [LIBS <target>...] [REGISTERS <most>] [SHARED <most bytes>])
 #
-# Objects of one architecture; a spill is an error, and so is a wgmma that ptxas says it serializes. Not
-# -arch=sm_90a: it adds a second pass for plain compute_90, which refuses setmaxnreg.
+# Objects of one architecture. What ptxas reports of each kernel is held (check_ptxas.sh): no spills, no serialized
+# wgmma, at most REGISTERS a thread (168: what a launch of 384 threads has) and SHARED bytes of static shared memory
+# (none: ours is dynamic). Not -arch=sm_90a: it adds a second pass for plain compute_90, which refuses setmaxnreg.
 function(device_library name)
-  cmake_parse_arguments(arg "" "ARCH" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "ARCH;REGISTERS;SHARED" "SOURCES;LIBS" ${ARGN})
   if(NOT arg_ARCH OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "device_library(${name}): needs ARCH and SOURCES, may have LIBS; "
+    message(FATAL_ERROR "device_library(${name}): needs ARCH and SOURCES, may have LIBS, REGISTERS and SHARED; "
                         "left over: \"${arg_UNPARSED_ARGUMENTS}\"")
   endif()
+  if(NOT DEFINED arg_REGISTERS)
+    set(arg_REGISTERS 168)
+  endif()
+  if(NOT DEFINED arg_SHARED)
+    set(arg_SHARED 0)
+  endif()
+  set(launcher "${PROJECT_SOURCE_DIR}/cmake/check_ptxas.sh" ${arg_REGISTERS} ${arg_SHARED})
   add_library(${name} OBJECT ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
   set_target_properties(
     ${name} PROPERTIES CUDA_ARCHITECTURES OFF
-                       CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/refuse_serialized_wgmma.sh")
+                       CUDA_COMPILER_LAUNCHER "${launcher}")
   target_compile_options(
     ${name}
     PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--generate-code=arch=compute_${arg_ARCH},code=sm_${arg_ARCH} \
---expt-relaxed-constexpr -Xptxas=-warn-spills,-Werror -Werror=all-warnings -lineinfo>")
+--expt-relaxed-constexpr -Xptxas=-v,-warn-spills,-Werror -Werror=all-warnings -lineinfo>")
   add_dependencies(device_code ${name})
 endfunction()

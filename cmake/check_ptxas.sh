@@ -19,30 +19,23 @@ if grep -q '(C751[0-9])' "$log"; then
   exit 1
 fi
 awk -v most_registers="$registers" -v most_shared="$shared" '
-  function number_before(word,   i) { # the field in front of `word`, 0 if there is none
-    for (i = 2; i <= NF; ++i) if (index($i, word) == 1) return $(i - 1) + 0
-    return 0
-  }
   function refuse(what, value, bound) {
-    printf "check_ptxas.sh: %s: %s, %d; the bound is %d\n", kernel, what, value, bound > "/dev/stderr"
+    printf "check_ptxas.sh: %s: %d %s; the bound is %d\n", kernel, value, what, bound
     failed = 1
   }
-  /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; spilled = 0 }
-  /bytes stack frame/ {
-    gsub(",", "")
-    stack = $1 + 0
-    spilled += $5 + $9
-  }
+  /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2] }
+  /bytes stack frame/ { stack = $1; spilled = $5 + $9 } # N bytes stack frame, N bytes spill stores, N bytes spill loads
   /ptxas info *: Used/ && kernel != "" {
-    gsub(",", "")
-    used = number_before("registers")
-    static = number_before("smem") == 0 ? 0 : 0
-    for (i = 2; i <= NF; ++i) if ($i == "smem") static = $(i - 2) + 0
-    printf "%s: %d registers, %d bytes of stack, %d spilled, %d of static shared memory\n", kernel, used, stack, spilled, static
+    static = 0
+    for (i = 2; i < NF; ++i) {
+      if ($(i + 1) ~ /^registers/) used = $i
+      if ($i == "bytes" && $(i + 1) ~ /^smem/) static = $(i - 1)
+    }
+    printf "%s: %d registers, %d bytes of stack, %d of static shared memory\n", kernel, used, stack, static
     if (spilled > 0) refuse("bytes of spilled registers", spilled, 0)
-    if (used > most_registers) refuse("registers of a thread", used, most_registers)
-    if (static > most_shared) refuse("bytes of static shared memory", static, most_shared)
+    if (used + 0 > most_registers + 0) refuse("registers of a thread", used, most_registers)
+    if (static + 0 > most_shared + 0) refuse("bytes of static shared memory", static, most_shared)
     kernel = ""
   }
   END { exit failed }
-' "$log"
+' "$log" >&2

@@ -17,6 +17,9 @@ _MAY_BE_WIDE = re.compile(
     r"mbarrier\.(try|test)_wait|tcgen05\.(mma|cp|commit|fence|wait))\b")
 
 
+_NEAR = 8  # lines
+
+
 class _Election:
     """One elect.sync: what holds its answer, and the regions that depend on it."""
 
@@ -32,19 +35,19 @@ class _Election:
         self.regions = [region for region in map(self._region, self._function) if region]
 
     def _follow_values(self):
-        for _ in range(2):  # a comparison may stand before the copy that it compares, in another block
-            for n, s in self._function:
-                # Registers of assembly's own scopes have the same names everywhere: only those nearby are this one's.
-                is_near = 0 < n - self.number < 8
-                if s.is_any("mov.") and is_near and s.predicate[1:] in self._elected and s.predicate[1] != "!":
-                    self._words.add(s.operands[0])
-                elif s.is_any("selp.") and is_near and s.operands[3] in self._elected and s.operands[1] != "0":
-                    self._words.add(s.operands[0])
-                elif s.is_any("setp.") and s.operands[1] in self._words and s.operands[2] == "0":
-                    if s.is_any("setp.eq."):
-                        self._others.add(s.operands[0])
-                    elif s.is_any("setp.ne."):
-                        self._elected.add(s.operands[0])
+        """Predicates that hold in the elected thread alone, and in all others. The first one may be a register of the
+        assembly's own scope, whose name others use too: what reads it stands close by. nvcc's registers have one
+        meaning in a function."""
+        for n, s in self._function:
+            is_near = 0 < n - self.number < _NEAR
+            if s.is_any("mov.") and is_near and s.predicate[1:] in self._elected:
+                self._words.add(s.operands[0])
+            elif s.is_any("selp.") and is_near and s.operands[3] in self._elected and s.operands[1] != "0":
+                self._words.add(s.operands[0])
+            elif s.is_any("setp.eq.") and s.operands[1] in self._words and s.operands[2] == "0":
+                self._others.add(s.operands[0])
+            elif s.is_any("setp.ne.") and s.operands[1] in self._words and s.operands[2] == "0":
+                self._elected.add(s.operands[0])
 
     def _region(self, numbered):
         """(start, end) of what only the elected thread does, for a branch on the answer."""
@@ -54,7 +57,7 @@ class _Election:
         name, is_negated = s.predicate[1:].lstrip("!"), s.predicate[1] == "!"
         if name not in self._elected and name not in self._others:
             return None
-        if name.startswith("%") is False and n - self.number > 16:
+        if not name.startswith("%") and n - self.number >= _NEAR:
             return None
         if (name in self._others) != is_negated:
             return (n + 1, self._program.target(n))

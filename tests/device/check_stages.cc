@@ -2,20 +2,10 @@
 
 #include <mutex>
 
-#include "protocol/combine.hpp"
-#include "protocol/forward.hpp"
+#include "pool_image.hpp"
 
 namespace megamoe::test {
 namespace {
-
-// One rank's pool as it lies after a call that didn't lap its ring.
-struct PoolImage {
-  std::vector<SourceSlot> source;
-  std::vector<float> weight;
-  std::vector<std::int32_t> exponent;
-  std::vector<std::byte> linear1, linear2;
-  std::vector<float> linear2_scales;
-};
 
 std::vector<int> rows_by_expert(const DeviceLayer& layer,
                                 int rank,
@@ -28,26 +18,6 @@ std::vector<int> rows_by_expert(const DeviceLayer& layer,
         ++rows[static_cast<std::size_t>(id % p.experts_per_rank())];
   return rows;
 }
-
-PoolImage read_pool(const DeviceLayer& layer, int rank, std::size_t rows) {
-  const Workspace& w = layer.workspace();
-  const PoolFormat& f = w.format;
-  PoolImage image;
-  image.source = layer.read(rank, w.row_source, rows);
-  image.weight = layer.read(rank, w.row_weight, rows);
-  image.exponent = layer.read(rank, Sym<std::int32_t>{w.linear1_scales.offset}, rows);
-  image.linear1 = layer.read(rank, w.linear1_rows, rows * f.linear1_row_bytes);
-  image.linear2 = layer.read(rank, w.linear2_rows, rows * f.linear2_row_bytes);
-  image.linear2_scales = layer.read(
-      rank, Sym<float>{w.linear2_scales.offset}, rows * f.linear2_scale_bytes / sizeof(float));
-  return image;
-}
-
-struct PoolRow {
-  int expert;  // local
-  int block;
-  int row;  // in the block
-};
 
 class StageCheck {
  public:
@@ -72,7 +42,7 @@ class StageCheck {
         all.push_back({static_cast<int>(e), block + r / block_m_, r % block_m_});
       block += ceil_div(rows[e], block_m_);
     }
-    pool_ = read_pool(layer_, rank_, static_cast<std::size_t>(block * block_m_));
+    pool_ = PoolImage(layer_, rank_, block);
     for (int r = 0; r < p_.ranks; ++r)
       combine_.push_back(layer_.read(
           r, layer_.workspace().combine, static_cast<std::size_t>(p_.pairs() * p_.hidden)));
@@ -89,18 +59,8 @@ class StageCheck {
   }
 
  private:
-  std::size_t index(const PoolRow& row) const {
-    return static_cast<std::size_t>(row.block * block_m_ + row.row);
-  }
-  const std::byte* block_of(const std::vector<std::byte>& rows,
-                            std::uint32_t row_bytes,
-                            const PoolRow& row) const {
-    return rows.data() +
-           static_cast<std::size_t>(row.block) * static_cast<std::size_t>(block_m_) * row_bytes;
-  }
-
   void check_pull(const PoolRow& row) {
-    const SourceSlot slot = pool_.source[index(row)];
+    const SourceSlot slot = pool_.source(row);
     const RandomInput& input = inputs_[slot.rank % inputs_.size()];
     const auto pair = static_cast<std::size_t>(slot.pair) % input.ids.size();
     const std::size_t token = pair / static_cast<std::size_t>(p_.topk);
@@ -109,53 +69,26 @@ class StageCheck {
                                               input.codes.data() + token * hidden,
                                               input.scales.data() + token * hidden / 32,
                                               p_.hidden);
-    const std::byte* block =
-        block_of(pool_.linear1, layer_.workspace().format.linear1_row_bytes, row);
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < wanted.elements.size(); ++i)
-      wrong += pool_element(operands_, block, block_m_, row.row, static_cast<int>(i)) !=
-               wanted.elements[i];
+      wrong += pool_.element(Phase::kLinear1, row, static_cast<int>(i)) != wanted.elements[i];
     const bool header_is_right = input.ids[pair] == row.expert + rank_ * p_.experts_per_rank() &&
-                                 pool_.weight[index(row)] == input.weights[pair] &&
-                                 pool_.exponent[index(row)] == wanted.exponent;
+                                 pool_.weight(row) == input.weights[pair] &&
+                                 pool_.exponent(row) == wanted.exponent;
     const std::lock_guard lock(mutex_);
     report_.wrong_pool_bytes += wrong;
     report_.wrong_headers += !header_is_right;
   }
 
-  // One row of linear 1 or 2's input along K, at its full size.
-  std::vector<double> row_values(Phase phase, const PoolRow& row) const {
-    const PoolFormat& f = layer_.workspace().format;
-    const bool is_linear1 = phase == Phase::kLinear1;
-    const int depth = is_linear1 ? p_.hidden : p_.intermediate;
-    const std::byte* block = is_linear1 ? block_of(pool_.linear1, f.linear1_row_bytes, row)
-                                        : block_of(pool_.linear2, f.linear2_row_bytes, row);
-    std::vector<double> values(static_cast<std::size_t>(depth));
-    for (int k = 0; k < depth; ++k) {
-      const int position = k / 128 * 128 + sm90::token_position(operands_, k % 128);
-      const double value =
-          element_value(operands_, pool_element(operands_, block, block_m_, row.row, position));
-      values[static_cast<std::size_t>(k)] = value * scale(phase, row, k / 128);
-    }
-    return values;
-  }
-  double scale(Phase phase, const PoolRow& row, int step) const {
-    if (phase == Phase::kLinear1) return std::ldexp(1.0, pool_.exponent[index(row)]);
-    if (operands_ == sm90::Operands::kBfloat16) return 1.0;
-    const int steps = ceil_div(p_.intermediate, 128);
-    const int at = (row.block * steps + step) * block_m_ + sm90::scale_place(block_m_, row.row);
-    return static_cast<double>(pool_.linear2_scales[static_cast<std::size_t>(at)]);
-  }
-
   void check_linear1(const PoolRow& row) {
-    const std::vector<double> input = row_values(Phase::kLinear1, row);
-    const std::vector<double> output = row_values(Phase::kLinear2, row);
+    const std::vector<double> input = pool_.values(Phase::kLinear1, row);
+    const std::vector<double> output = pool_.values(Phase::kLinear2, row);
     const WeightView w = weights_.expert(row.expert, p_);
-    const double weight = static_cast<double>(pool_.weight[index(row)]);
+    const double weight = static_cast<double>(pool_.weight(row));
     const int groups = p_.intermediate / 32;
     const int stride = std::max(1, groups / 4);
     Distance distance;
-    for (int g = static_cast<int>(index(row)) % stride; g < groups; g += stride) {
+    for (int g = pool_.index(row) % stride; g < groups; g += stride) {
       std::vector<double> group;
       for (int c = g * 32; c < g * 32 + 32; ++c) {
         double gate = dot(w.linear1, w.linear1_scale, c, input);
@@ -177,20 +110,19 @@ class StageCheck {
   }
 
   void check_linear2(const PoolRow& row) {
-    const std::vector<double> input = row_values(Phase::kLinear2, row);
+    const std::vector<double> input = pool_.values(Phase::kLinear2, row);
     const WeightView w = weights_.expert(row.expert, p_);
-    const SourceSlot slot = pool_.source[index(row)];
+    const SourceSlot slot = pool_.source(row);
     const auto topk = static_cast<std::uint32_t>(p_.topk);
     const std::size_t out_row =
         static_cast<std::size_t>(slot.pair % topk) * static_cast<std::size_t>(p_.capacity) +
         slot.pair / topk;
     const int stride = std::max(1, p_.hidden / 128) | 1;
     Distance distance;
-    for (int h = static_cast<int>(index(row)) % stride; h < p_.hidden; h += stride) {
+    for (int h = pool_.index(row) % stride; h < p_.hidden; h += stride) {
       double wanted = dot(w.linear2, w.linear2_scale, h, input);
       if (p_.has_biases)
-        wanted +=
-            static_cast<double>(w.linear2_bias[h]) * static_cast<double>(pool_.weight[index(row)]);
+        wanted += static_cast<double>(w.linear2_bias[h]) * static_cast<double>(pool_.weight(row));
       const std::size_t at =
           out_row * static_cast<std::size_t>(p_.hidden) + static_cast<std::size_t>(h);
       distance.add_beyond_rounding(

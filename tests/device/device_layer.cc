@@ -40,7 +40,6 @@ DeviceLayer::DeviceLayer(const Problem& problem,
     Rank& rank = ranks_[static_cast<std::size_t>(r)];
     rank.symmetric = DeviceBytes(workspace_.bytes);
     rank.symmetric.fill(0xA5);
-    expect_cuda(cudaMemset(rank.symmetric.as(), 0, workspace_.zeroed_bytes), "cudaMemset");
     peers.base[r] = rank.symmetric.as();
   }
   const auto cells =
@@ -49,23 +48,29 @@ DeviceLayer::DeviceLayer(const Problem& problem,
     Rank& rank = ranks_[static_cast<std::size_t>(r)];
     rank.output = DeviceBytes(cells * sizeof(Bfloat16));
     rank.num_tokens = DeviceBytes(sizeof(std::int32_t));
-    expect_cuda(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking), "a stream");
+    rank.num_tokens.fill(0);
     pack(rank, r, weights);
     peers.rank = r;
     Call& call = rank.args.call;
     call.problem = problem;
     call.peers = peers;
     call.workspace = workspace_;
-    call.ring = {
-        .blocks = static_cast<int>(rows / options.block_m),
-        .block_m = options.block_m,
-        .linear1_blocks = sm90::layout_of(problem, options.operands, Phase::kLinear1).blocks(),
-        .linear2_blocks = sm90::layout_of(problem, options.operands, Phase::kLinear2).blocks()};
     call.experts_per_wave = options.experts_per_wave;
-    call.num_tokens = rank.num_tokens.as<std::int32_t>();
+    call.num_tokens = num_tokens(r);
     call.output = rank.output.as<Bfloat16>();
     rank.args.options.timeout_ms = options.timeout_ms;
+    set_block_m(r, options.block_m);
   }
+  reset();
+  set_biases(weights);
+}
+
+void DeviceLayer::set_block_m(int rank, int block_m) {
+  args(rank).call.ring = {
+      .blocks = static_cast<int>(workspace_.pool_rows / block_m),
+      .block_m = block_m,
+      .linear1_blocks = sm90::layout_of(problem_, options_.operands, Phase::kLinear1).blocks(),
+      .linear2_blocks = sm90::layout_of(problem_, options_.operands, Phase::kLinear2).blocks()};
 }
 
 void DeviceLayer::pack(Rank& rank, int index, const RandomWeights& weights) {
@@ -78,14 +83,28 @@ void DeviceLayer::pack(Rank& rank, int index, const RandomWeights& weights) {
   };
   rank.args.linear1 = one(Phase::kLinear1, rank.linear1, rank.linear1_bases);
   rank.args.linear2 = one(Phase::kLinear2, rank.linear2, rank.linear2_bases);
+}
+
+void DeviceLayer::set_biases(const RandomWeights& weights) {
   if (!problem_.has_biases) return;
   const auto experts = static_cast<std::size_t>(problem_.experts_per_rank());
   const auto biases = [&](const float* from, int rows, DeviceBytes& to) {
     to = upload(std::vector<float>(from, from + experts * static_cast<std::size_t>(rows)));
     return to.as<float>();
   };
-  rank.args.linear1.bias = biases(view.linear1_bias, 2 * problem_.intermediate, rank.linear1_bias);
-  rank.args.linear2.bias = biases(view.linear2_bias, problem_.hidden, rank.linear2_bias);
+  for (int r = 0; r < problem_.ranks; ++r) {
+    Rank& rank = ranks_[static_cast<std::size_t>(r)];
+    const WeightView view = weights.view().expert(r * problem_.experts_per_rank(), problem_);
+    rank.args.linear1.bias =
+        biases(view.linear1_bias, 2 * problem_.intermediate, rank.linear1_bias);
+    rank.args.linear2.bias = biases(view.linear2_bias, problem_.hidden, rank.linear2_bias);
+  }
+}
+
+void DeviceLayer::poison() {
+  const std::uint64_t first = workspace_.source.offset;
+  for (Rank& rank : ranks_)
+    expect_cuda(cudaMemset(rank.symmetric.as() + first, 0xFF, workspace_.bytes - first), "poison");
 }
 
 void DeviceLayer::set_input(int rank, const RandomInput& input) {
@@ -108,43 +127,90 @@ void DeviceLayer::set_input(int rank, const RandomInput& input) {
               "copying the token count");
 }
 
-void DeviceLayer::forward(int workers) {
+void DeviceLayer::prepare() {
   for (Rank& rank : ranks_) {
     rank.output.fill(0x5A);
+    // A kernel that is loaded at its first launch may wait for those that run, and they for it.
+    cudaFuncAttributes attributes{};
+    const auto instance = sm90::instance_of(options_.operands, rank.args.call.ring.block_m);
+    expect_cuda(cudaFuncGetAttributes(&attributes, instance.kernel), "loading a kernel");
   }
   expect_cuda(cudaDeviceSynchronize(), "preparing the call");
-  for (Rank& rank : ranks_)
-    sm90::launch(rank.args, options_.operands, workers, options_.co_residence, rank.stream);
+}
+
+void DeviceLayer::launch(int rank, int workers) {
+  sm90::launch(args(rank), options_.operands, workers, options_.co_residence, stream(rank));
+}
+
+void DeviceLayer::forward(int workers) {
+  prepare();
+  for (int r = 0; r < problem_.ranks; ++r)
+    launch(r, workers);
   expect_cuda(cudaDeviceSynchronize(), "the call");
+  expect_no_fault();
+}
+
+void DeviceLayer::expect_no_fault() const {
   for (int r = 0; r < problem_.ranks; ++r) {
-    const FaultRecord fault = read(r, workspace_.fault, 1)[0];
-    const auto claims = read(r, workspace_.fault_claims, 1)[0].value;
-    require(claims == 0,
+    const FaultRecord record = fault(r);
+    require(fault_claims(r) == 0,
             ErrorCode::kRunFailed,
             "rank ",
             r,
             " worker ",
-            fault.worker,
+            record.worker,
             " gave up: wait ",
-            static_cast<int>(fault.wait.what),
+            static_cast<int>(record.wait.what),
             " subject ",
-            fault.wait.subject,
+            record.wait.subject,
             " awaited rank ",
-            fault.wait.awaited_rank,
+            record.wait.awaited_rank,
             " seen ",
-            fault.observation.seen,
+            record.observation.seen,
             " expected ",
-            fault.observation.expected,
-            " claims ",
-            claims);
+            record.observation.expected);
   }
 }
 
+void DeviceLayer::reset() {
+  for (Rank& rank : ranks_)
+    expect_cuda(cudaMemset(rank.symmetric.as(), 0, workspace_.zeroed_bytes), "reset");
+}
+
 std::vector<Bfloat16> DeviceLayer::output(int rank) const {
-  const Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  const Rank& state = of(rank);
   return download<Bfloat16>(
       state.output.as(),
       static_cast<std::size_t>(state.tokens) * static_cast<std::size_t>(problem_.hidden));
+}
+
+bool DeviceLayer::is_intact() const {
+  bool all = true;
+  for (const Rank& rank : ranks_)
+    for (const DeviceBytes* bytes : {&rank.symmetric,
+                                     &rank.output,
+                                     &rank.num_tokens,
+                                     &rank.linear1,
+                                     &rank.linear1_bases,
+                                     &rank.linear1_bias,
+                                     &rank.linear2,
+                                     &rank.linear2_bases,
+                                     &rank.linear2_bias})
+      all = all && bytes->is_intact();
+  return all;
+}
+
+bool DeviceLayer::counters_are_zero(int rank) const {
+  const auto is_zero = [&](auto first, std::uint64_t end) {
+    const std::vector<std::byte> bytes =
+        read(rank, Sym<std::byte>{first.offset}, end - first.offset);
+    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+  };
+  // The gate, the ranks' arrivals and the progress count for ever; the host reads what lies
+  // between.
+  return is_zero(workspace_.refusals, workspace_.zeroed_bytes) &&
+         read(rank, workspace_.workers_arrived, 1)[0].value == 0 &&
+         read(rank, workspace_.abort, 1)[0].value == 0;
 }
 
 }  // namespace megamoe::test

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "machine/sm90/pack.hpp"
@@ -104,6 +106,23 @@ inline RandomInput random_input(const Problem& problem, int tokens, std::uint64_
     }
   }
   return input;
+}
+
+// Tokens `first` to `first + count` of an input.
+inline RandomInput part_of(const RandomInput& all, const Problem& problem, int first, int count) {
+  const auto cut = [&](const auto& from, std::size_t width) {
+    const auto begin =
+        from.begin() + static_cast<std::ptrdiff_t>(first) * static_cast<std::ptrdiff_t>(width);
+    return std::decay_t<decltype(from)>(
+        begin, begin + static_cast<std::ptrdiff_t>(count) * static_cast<std::ptrdiff_t>(width));
+  };
+  const auto hidden = static_cast<std::size_t>(problem.hidden);
+  const auto topk = static_cast<std::size_t>(problem.topk);
+  return {count,
+          cut(all.codes, hidden),
+          cut(all.scales, hidden / 32),
+          cut(all.ids, topk),
+          cut(all.weights, topk)};
 }
 
 }  // namespace megamoe::test

@@ -1,18 +1,61 @@
 #!/bin/sh
-# Builds the device code and its tests on a machine with a GPU, and runs them: tests/device/run.sh [build folder].
-# With MEASURE=1 it also builds the measurements and prints them.
+# Everything that needs a Hopper card, in one go, on a machine that has one: tests/device/run.sh [cmake arguments...]
+#
+#   BUILD=folder         where to build; build/device by default
+#   EXECUTABLES=folder   sm90_device_test and co_residence_probe lie there, built before: nothing is built
+#   GTEST_SOURCE=folder  GoogleTest's source, where it is not installed (Debian: /usr/src/googletest). Other packages
+#                        that are missing: -DFETCHCONTENT_SOURCE_DIR_HWY=folder, _CLI11, _NLOHMANN_JSON
+#   MEASURE=1            also builds the measurements, and prints them
+#
+# One line of ctest's a suite: a process for each case would spend its time on making contexts. Without a GPU it says
+# so, runs nothing and succeeds.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${1:-"$root/build/device"}
-jobs=$(nproc)
-cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DMEGAMOE_CUDA=ON -DMEGAMOE_BUILD_TESTS=ON \
-  -DMEGAMOE_SM90_MEASURE="${MEASURE:-0}"
-cmake --build "$build" -j "$jobs" --target sm90_device_test machine_sm90_test
-ctest --test-dir "$build" --output-on-failure -R '^(sm90_device_test|machine_sm90_test)/'
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${BUILD:-"$root/build/device"}
+
+if ! nvidia-smi -L >/dev/null 2>&1; then
+  echo "skipped: nvidia-smi finds no GPU here, so no device test was built or run"
+  exit 0
+fi
+
+if [ -z "${EXECUTABLES:-}" ]; then
+  if [ -n "${GTEST_SOURCE:-}" ]; then
+    set -- "-DFETCHCONTENT_SOURCE_DIR_GTEST=$GTEST_SOURCE" "$@"
+  fi
+  cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DMEGAMOE_CUDA=ON -DMEGAMOE_BUILD_TESTS=ON \
+    -DMEGAMOE_SM90_MEASURE="${MEASURE:-0}" "$@"
+  cmake --build "$build" -j "$(nproc)" --target sm90_device_test co_residence_probe
+  EXECUTABLES=$build/tests/device
+fi
+tests=$EXECUTABLES/sm90_device_test
+
+suites=$(mktemp -d)
+trap 'rm -rf "$suites"' EXIT
+{
+  for suite in $("$tests" --gtest_list_tests | grep '^[A-Z][A-Za-z0-9/]*\.'); do
+    name=${suite%.}
+    echo "add_test($name \"$tests\" \"--gtest_filter=$suite*\")"
+    echo "set_tests_properties($name PROPERTIES TIMEOUT 120 SKIP_REGULAR_EXPRESSION \"these kernels are for\")"
+  done
+  for tool in memcheck synccheck racecheck; do
+    echo "add_test(sanitizer/$tool sh \"$here/sanitize.sh\" $tool \"$tests\")"
+    echo "set_tests_properties(sanitizer/$tool PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)"
+  done
+} >"$suites/CTestTestfile.cmake"
+
+"$EXECUTABLES/co_residence_probe"
+status=0
+ctest --test-dir "$suites" --output-on-failure || status=$?
+echo "what was measured on the way:"
+grep -E '^(\[ RUN|  [a-z])|^(dismissed|skipped):' "$suites/Testing/Temporary/LastTest.log" | grep -B1 -E '^ |^[a-z]' |
+  grep -v '^--' || true
+
 if [ "${MEASURE:-0}" = 1 ]; then
-  cmake --build "$build" -j "$jobs" --target sm90_measure
+  cmake --build "$build" -j "$(nproc)" --target sm90_measure
   "$build/tests/device/sm90_forward_bench"
   for bench in "$build"/tests/device/sm90_linears_bench_kFloat8_*[0-9]; do
     "$bench"
   done
 fi
+exit "$status"

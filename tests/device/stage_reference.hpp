@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -17,26 +19,54 @@
 // Every stage again in fp64, each from what the machine itself stored before it.
 namespace megamoe::test {
 
-inline double weight_value(const std::uint8_t* codes,
-                           const std::uint8_t* scales,
-                           std::int64_t row,
-                           std::int64_t depth,
-                           std::int64_t k) {
-  const std::int64_t at = row * depth + k;
-  const std::uint8_t both = codes[at / 2];
-  const Float4E2M1 code{static_cast<std::uint8_t>(at % 2 == 0 ? both & 0xF : both >> 4)};
-  return std::ldexp(static_cast<double>(to_float(code)), scales[at / 32] - 127);
+// Values of the sixteen E2M1 codes.
+inline constexpr std::array<double, 16> kFloat4Values = [] {
+  std::array<double, 16> values{};
+  for (std::size_t code = 0; code < values.size(); ++code)
+    values[code] = static_cast<double>(to_float(Float4E2M1{static_cast<std::uint8_t>(code)}));
+  return values;
+}();
+
+// What the products of one row add up to, and the root of the sum of their squares: the size that
+// an error of the sum is to be seen against where its terms cancel.
+struct DotProduct {
+  double sum = 0;
+  double squares = 0;
+
+  double size() const { return std::max(std::fabs(sum), std::sqrt(squares)); }
+};
+
+inline DotProduct dot_product(const std::uint8_t* codes,
+                              const std::uint8_t* scales,
+                              std::int64_t row,
+                              const std::vector<double>& values) {
+  const auto depth = static_cast<std::int64_t>(values.size());
+  const std::uint8_t* row_codes = codes + row * depth / 2;
+  const std::uint8_t* row_scales = scales + row * depth / 32;
+  DotProduct all;
+  for (std::int64_t group = 0; group < depth / 32; ++group) {
+    const double* of_group = values.data() + group * 32;
+    double sum = 0;
+    double squares = 0;
+    for (std::int64_t i = 0; i < 16; ++i) {
+      const std::uint8_t both = row_codes[group * 16 + i];
+      const double even = kFloat4Values[both & 0xF] * of_group[2 * i];
+      const double odd = kFloat4Values[both >> 4] * of_group[2 * i + 1];
+      sum += even + odd;
+      squares += even * even + odd * odd;
+    }
+    const double scale = std::ldexp(1.0, row_scales[group] - 127);
+    all.sum += sum * scale;
+    all.squares += squares * scale * scale;
+  }
+  return all;
 }
 
 inline double dot(const std::uint8_t* codes,
                   const std::uint8_t* scales,
                   std::int64_t row,
                   const std::vector<double>& values) {
-  const auto depth = static_cast<std::int64_t>(values.size());
-  double sum = 0;
-  for (std::int64_t k = 0; k < depth; ++k)
-    sum += weight_value(codes, scales, row, depth, k) * values[static_cast<std::size_t>(k)];
-  return sum;
+  return dot_product(codes, scales, row, values).sum;
 }
 
 inline double activation_of(double gate, double up, double weight, const Activation& a) {

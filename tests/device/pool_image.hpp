@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device_layer.hpp"
+
+namespace megamoe::test {
+
+// A row of the pool: its local expert, its pool block and its place in that.
+struct PoolRow {
+  int expert = 0;
+  int block = 0;
+  int row = 0;
+};
+
+// One rank's pool as it lies after a call that didn't lap its ring.
+class PoolImage {
+ public:
+  PoolImage() = default;
+  PoolImage(const DeviceLayer& layer, int rank, int blocks);
+
+  int index(const PoolRow& row) const { return row.block * block_m_ + row.row; }
+  SourceSlot source(const PoolRow& row) const { return source_[at(row)]; }
+  float weight(const PoolRow& row) const { return weight_[at(row)]; }
+  std::int32_t exponent(const PoolRow& row) const { return exponent_[at(row)]; }
+  // The bits at a place along K of a linear's input, after the permutation.
+  std::uint16_t element(Phase phase, const PoolRow& row, int position) const;
+  // One row of a linear's input along K, at its full size.
+  std::vector<double> values(Phase phase, const PoolRow& row) const;
+
+ private:
+  std::size_t at(const PoolRow& row) const { return static_cast<std::size_t>(index(row)); }
+  double scale(Phase phase, const PoolRow& row, int step) const;
+
+  Problem problem_;
+  sm90::Operands operands_{};
+  PoolFormat format_;
+  int block_m_ = 0;
+  std::vector<SourceSlot> source_;
+  std::vector<float> weight_;
+  std::vector<std::int32_t> exponent_;
+  std::vector<std::byte> linear1_, linear2_;
+  std::vector<float> linear2_scales_;
+};
+
+}  // namespace megamoe::test

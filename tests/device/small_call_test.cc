@@ -16,10 +16,11 @@ template <sm90::Operands kOperands, int kBlockM>
 void print_synchronising_words() {
   constexpr sm90::Plan kPlan = sm90::Choice<kOperands, kBlockM>::kPlan;
   using Control = sm90::Control<kPlan>;
-  constexpr std::size_t kControl = offsetof(sm90::SharedStorage<kPlan>, control);
+  constexpr std::size_t kWords =
+      offsetof(sm90::SharedStorage<kPlan>, control) + offsetof(Control, words);
   std::printf("  synchronising words: 0x%zx 0x%zx\n",
-              kControl + offsetof(Control, gate_seen),
-              kControl + offsetof(Control, relay_has_left));
+              kWords + offsetof(gpu::WorkerWords, gate_seen),
+              kWords + offsetof(gpu::WorkerWords, relay_has_left));
 }
 
 class SmallCall : public GpuTest, public testing::WithParamInterface<sm90::Operands> {};

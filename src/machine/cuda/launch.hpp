@@ -5,8 +5,12 @@
 namespace megamoe::gpu {
 
 enum class CoResidence {
-  kByDevice,  // a cooperative launch: refused where not all workers can run at once
-  kByCaller,  // the caller leaves room: several ranks share the card, each with its part of the SMs
+  // A cooperative launch: refused where the card is too small for it alone, and otherwise run whole
+  // or not yet. Launches of several ranks share a card as long as they fit together, which the
+  // driver
+  // doesn't check.
+  kByDevice,
+  kByCaller,  // a plain one, which may run in part while something else holds SMs
 };
 
 // One kernel, one CTA a worker.

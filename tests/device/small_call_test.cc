@@ -18,8 +18,11 @@ void print_synchronising_words() {
   using Control = sm90::Control<kPlan>;
   constexpr std::size_t kWords =
       offsetof(sm90::SharedStorage<kPlan>, control) + offsetof(Control, words);
-  std::printf("  synchronising words: 0x%zx 0x%zx\n",
+  // By 32 bits; the gate has two.
+  std::printf("  synchronising words: 0x%zx 0x%zx 0x%zx 0x%zx\n",
               kWords + offsetof(gpu::WorkerWords, gate_seen),
+              kWords + offsetof(gpu::WorkerWords, gate_seen) + 4,
+              kWords + offsetof(gpu::WorkerWords, roles_joined),
               kWords + offsetof(gpu::WorkerWords, relay_has_left));
 }
 

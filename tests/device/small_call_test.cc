@@ -1,30 +1,11 @@
 // One small call of one rank for each operand kind: little enough for compute-sanitizer, which
 // watches every access of every thread (sanitize.sh).
-#include <cstddef>
-
 #include "device_layer.hpp"
 #include "gpu_test.hpp"
-#include "machine/sm90/plans.hpp"
 #include "whole_reference.hpp"
 
 namespace megamoe::test {
 namespace {
-
-// Words in shared memory that are stored with release and loaded with acquire, without a barrier:
-// racecheck takes them for races, so that sanitize.sh must know where they lie.
-template <sm90::Operands kOperands, int kBlockM>
-void print_synchronising_words() {
-  constexpr sm90::Plan kPlan = sm90::Choice<kOperands, kBlockM>::kPlan;
-  using Control = sm90::Control<kPlan>;
-  constexpr std::size_t kWords =
-      offsetof(sm90::SharedStorage<kPlan>, control) + offsetof(Control, words);
-  // By 32 bits; the gate has two.
-  std::printf("  synchronising words: 0x%zx 0x%zx 0x%zx 0x%zx\n",
-              kWords + offsetof(gpu::WorkerWords, gate_seen),
-              kWords + offsetof(gpu::WorkerWords, gate_seen) + 4,
-              kWords + offsetof(gpu::WorkerWords, roles_joined),
-              kWords + offsetof(gpu::WorkerWords, relay_has_left));
-}
 
 class SmallCall : public GpuTest, public testing::WithParamInterface<sm90::Operands> {};
 
@@ -35,10 +16,6 @@ TEST_P(SmallCall, AgreesWithFp64) {
                         .intermediate = 96,
                         .capacity = 6,
                         .has_biases = true};
-  print_synchronising_words<sm90::Operands::kFloat8, 8>();
-  print_synchronising_words<sm90::Operands::kFloat8, 64>();
-  print_synchronising_words<sm90::Operands::kBfloat16, 8>();
-  print_synchronising_words<sm90::Operands::kBfloat16, 64>();
   const RandomWeights weights = random_weights(problem, 3, 3);
   const RandomInput input = random_input(problem, 5, 4);
   const ReferenceOutput reference = reference_forward(problem, weights.view(), view_of(input));

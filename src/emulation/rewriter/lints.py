@@ -1,35 +1,37 @@
 """What the emulation can't see and the text can: loads of tensor memory that nobody waited for, missing fences."""
 
-
-def _is_load(statement):
-    return statement is not None and statement.is_any("tcgen05.ld.")
+from ptx import elements
 
 
 def _is_arrival(statement):
     return statement.is_any("mbarrier.arrive")
 
 
+def _unwaited(program, number):
+    """The first thing that goes wrong with the tcgen05.ld of that line; None if nothing does."""
+    loaded = set(elements(program.statements[number].operands[0]))
+    before_the_wait = program.reachable(
+        number + 1, lambda n: program.statements[n] is not None and program.statements[n].is_any("tcgen05.wait::ld"))
+    for n in sorted(before_the_wait):
+        s = program.statements[n]
+        if s is None:
+            continue
+        touched = sorted(loaded & s.registers())
+        if touched:
+            return (f"line {n + 1}: {s.op} touches {touched[0]} of the tcgen05.ld at line {number + 1} with no "
+                    "tcgen05.wait::ld between them")
+        if _is_arrival(s):
+            return (f"line {n + 1}: {s.op} follows the tcgen05.ld at line {number + 1} with no tcgen05.wait::ld between "
+                    "them: the columns may be overwritten while they are read")
+        if s.is_any("ret", "exit"):
+            return f"line {n + 1}: the function ends without a tcgen05.wait::ld for line {number + 1}"
+    return None
+
+
 def unwaited_loads(program):
     """From each tcgen05.ld on, its registers rest until tcgen05.wait::ld, and nobody is told that it is done."""
-    for number, load in enumerate(program.statements):
-        if not _is_load(load):
-            continue
-        loaded = set(name.strip() for name in load.operands[0].strip("{} ").split(","))
-        region = program.reachable(number + 1, lambda n: program.statements[n] is not None and
-                                   program.statements[n].is_any("tcgen05.wait::ld"))
-        for n in sorted(region):
-            s = program.statements[n]
-            if s is None:
-                continue
-            touched = sorted(loaded & s.registers())
-            if touched:
-                yield (f"line {n + 1}: {s.op} touches {touched[0]} of the tcgen05.ld at line {number + 1} with no "
-                       "tcgen05.wait::ld between them")
-            elif _is_arrival(s):
-                yield (f"line {n + 1}: {s.op} follows the tcgen05.ld at line {number + 1} with no tcgen05.wait::ld "
-                       "between them: the columns may be overwritten while they are read")
-            elif s.is_any("ret", "exit"):
-                yield f"line {n + 1}: the function ends without a tcgen05.wait::ld for line {number + 1}"
+    loads = [n for n, s in enumerate(program.statements) if s is not None and s.is_any("tcgen05.ld.")]
+    return [wrong for wrong in (_unwaited(program, load) for load in loads) if wrong]
 
 
 def _may_follow(program, sets, clears):

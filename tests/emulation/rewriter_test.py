@@ -165,6 +165,21 @@ class Elected(unittest.TestCase):
         self.assertEqual(counts["elect.sync, made wide"], 1)
         self.assertIn("setp.eq.u32 q, 0, 0;", text)
 
+    def test_other_ways_to_write_the_branch(self):
+        choose = "{ .reg .pred q; .reg .b32 l; elect.sync l|q, 0xffffffff; selp.u32 %r3, 1, 0, q; }\n"
+        for branch in [
+                "setp.eq.s32 %p1, %r3, 0;\n@%p1 bra $E;\n",
+                "setp.ne.s32 %p1, %r3, 0;\n@!%p1 bra $E;\n",
+                "setp.ne.s32 %p1, %r3, 0;\n@%p1 bra $IN;\nbra $E;\n$IN:\n",
+                "setp.eq.s32 %p1, %r3, 0;\n@!%p1 bra $IN;\nbra.uni $E;\n$IN:\n",
+        ]:
+            with self.subTest(branch):
+                _, counts = rewritten(choose + branch + MULTIPLY + "\n$E:\n")
+                self.assertEqual(counts["elect.sync, made wide"], 1)
+                self.expect_refusal(choose + branch + MULTIPLY + "\nst.global.b32 [%rd3], %r1;\n$E:\n",
+                                    "st.global.b32 in a region")
+                rewritten(choose + branch + MULTIPLY + "\n$E:\nst.global.b32 [%rd3], %r1;\n")
+
     def test_other_elections_stay(self):
         _, counts = rewritten(elected("mbarrier.arrive.shared::cta.b64 _, [%r1];"))
         self.assertNotIn("elect.sync, made wide", counts)

@@ -54,6 +54,13 @@ class Producer {
     at_.advance();
     return slot;
   }
+  // Which slot comes next.
+  MEGAMOE_DEVICE std::uint32_t index() const { return at_.index(); }
+  // Every slot is empty: nobody will arrive at one any more.
+  MEGAMOE_DEVICE void drain() {
+    for (int i = 0; i < kSlots; ++i)
+      acquire();
+  }
   // This filler's arrival; the slot is full when the bytes that it announced have landed too.
   static MEGAMOE_DEVICE void commit(std::uint32_t slot, std::uint32_t bytes) {
     ptx::mbarrier_arrive_expect(full_barrier(slot), bytes);

@@ -121,6 +121,29 @@ MEGAMOE_DEVICE void bulk_copy(std::uint32_t shared,
       : "memory");
 }
 
+// A column and a row of a matrix.
+struct TensorPlace {
+  int column, row;
+};
+
+// A tile of a matrix that a tensor map describes; the box is the map's.
+MEGAMOE_DEVICE void tensor_copy(std::uint32_t shared,
+                                const void* map,
+                                const TensorPlace& place,
+                                std::uint32_t barrier) {
+  constexpr std::uint64_t kEvictNormal = 0x1000000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%3, %4}], [%2], %5;"
+      :
+      : "r"(shared), "l"(map), "r"(barrier), "r"(place.column), "r"(place.row), "l"(kEvictNormal)
+      : "memory");
+}
+
+MEGAMOE_DEVICE void prefetch_tensor_map(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
+}
+
 // Between plain accesses and those of the copy engine or wgmma, in either direction.
 MEGAMOE_DEVICE void fence_proxy_async() {
   asm volatile("fence.proxy.async;" : : : "memory");

@@ -33,6 +33,15 @@ inline constexpr SharedLayout kTileLayout{Swizzle::k128Bytes, gpu::kSwizzleRows*
 // Scales: runs of 16 bytes, one behind the other.
 inline constexpr SharedLayout kScaleLayout{Swizzle::kNone, gpu::kSwizzleRows* kScaleRunBytes};
 
+constexpr std::uint64_t tile_descriptor(std::uint32_t shared_address) {
+  constexpr SharedLayout layout = kTileLayout;
+  return layout.descriptor(shared_address);
+}
+constexpr std::uint64_t scale_descriptor(std::uint32_t shared_address) {
+  constexpr SharedLayout layout = kScaleLayout;
+  return layout.descriptor(shared_address);
+}
+
 // What to add for the next instruction along K: 32 bytes of each row. The swizzle permutes by bits
 // of the absolute address, so that a start inside a row is legal.
 inline constexpr std::uint64_t kDescriptorNextK = kMmaDepth / 16;

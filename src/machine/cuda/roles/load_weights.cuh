@@ -14,7 +14,7 @@ namespace megamoe::gpu {
 //
 // `Source::load(block)` copies the weights of a block, stage by stage. `Source::kMayStop`: whether
 // the CTA may end its blocks alone once the token loader has given up; one of a pair may not, as
-// the other's blocks need its half.
+// the other's blocks need its half, nor may it go before its stages are drained.
 template <class Source, class Context, class M>
 MEGAMOE_DEVICE void load_weights(const Context& here, M& m) {
   const Call& call = here.args.call;
@@ -35,6 +35,7 @@ MEGAMOE_DEVICE void load_weights(const Context& here, M& m) {
       source.load(block);
     }
     next_slot(Block{});
+    if constexpr (!Source::kMayStop) source.drain();
   }
   m.decide_alone();
   join_roles(m);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "machine/cuda/launch.hpp"
+#include "machine/sm100/kernel_args.hpp"
+#include "machine/sm100/plans.hpp"
+
+namespace megamoe::sm100 {
+
+// One kernel that was built ahead of time.
+struct KernelInstance {
+  const void* kernel = nullptr;
+  Plan plan{};
+  int storage_bytes = 0;  // sizeof its SharedStorage
+
+  int shared_bytes(const Problem& problem) const { return shared_tail(storage_bytes, problem).end; }
+};
+
+// Defined in the instance's own unit.
+template <int kBlockM>
+KernelInstance kernel_instance();
+
+// Throws Error(kInvalidArgument) for a tile size that none was built for.
+KernelInstance instance_of(int block_m);
+
+// One call of one rank on `workers` SMs, an even number.
+void launch(const KernelInstance& instance,
+            const KernelArgs& args,
+            int workers,
+            gpu::CoResidence co_residence,
+            cudaStream_t stream);
+
+}  // namespace megamoe::sm100

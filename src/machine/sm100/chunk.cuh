@@ -49,6 +49,8 @@ struct Chunk {
         tcgen05::load(quarter + lane_half(half) + octet * 8, sums[half][octet]);
     }
     tcgen05::wait_for_loads();
+    // Whoever releases the accumulator from here on has these loads behind it.
+    tcgen05::fence_before_telling();
     // Nothing that uses a sum moves in front of the wait.
     MEGAMOE_UNROLL
     for (int i = 0; i < kHalves * kOctets * 4; ++i)

@@ -63,7 +63,6 @@ class EpilogueRole {
 
   // To the leader, whose multiply fills it again.
   MEGAMOE_DEVICE void release(std::uint32_t accumulator) const {
-    tcgen05::fence_before_telling();
     __syncwarp();
     if (at_.lane() == 0)
       ptx::mbarrier_arrive_at(accumulator + offsetof(AccumulatorSlot, empty), kLeader);

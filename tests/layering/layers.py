@@ -24,7 +24,8 @@ MAY_INCLUDE = {
     "machine/cpu": _PROTOCOL,
     "machine/cuda": _PROTOCOL,
     "machine/sm90": _PROTOCOL | {"machine/cuda"},
-    "machine/sm100": _PROTOCOL | {"machine/cuda"},
+    # emulation: its kernels exist in that form too.
+    "machine/sm100": _PROTOCOL | {"machine/cuda", "emulation"},
     # Runs a Blackwell kernel on a Hopper card; knows instructions, not the protocol.
     "emulation": {"base", "machine/cuda"},
     "runtime": _PROTOCOL | {"plan", "machine/cpu", "machine/cuda", "machine/sm90", "machine/sm100", "emulation"},
@@ -75,7 +76,7 @@ FORBIDDEN_WORDS = {
 
 # The only files with instructions in assembly.
 ASM = re.compile(
-    r"^(src/machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*)"
+    r"^(src/machine/(cpu/processor\.hpp|cuda/ptx\.cuh|sm90/wgmma\.cuh|sm90/generated/.*|sm100/tcgen05\.cuh)"
     r"|src/emulation/device/.*\.cuh|tests/emulation/instructions\.cuh)$")
 
 # No instruction at all: it keeps the optimizer from finding out what is only done to be measured.

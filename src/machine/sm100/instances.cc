@@ -1,4 +1,3 @@
-#include "base/check.hpp"
 #include "machine/sm100/launch.hpp"
 
 namespace megamoe::sm100 {
@@ -11,10 +10,7 @@ KernelInstance instance_of(int block_m) {
     case 96: return kernel_instance<96>();
     case 128: return kernel_instance<128>();
     case 192: return kernel_instance<192>();
-    default:
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          sentence("block_m is ", block_m, "; sm100 kernels exist for 16, 32, 64, 96, 128, 192"));
+    default: throw no_such_kernel(block_m);
   }
 }
 

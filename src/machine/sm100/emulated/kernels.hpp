@@ -1,0 +1,12 @@
+#pragma once
+
+#include "emulation/host/emulator.hpp"
+#include "machine/sm100/launch.hpp"
+
+namespace megamoe::sm100 {
+
+// The kernel of a tile size in its emulated form, loaded by a rank's emulator: once for each rank
+// and tile size. Throws Error(kInvalidArgument) for a tile size that none was built for.
+KernelInstance emulated_instance_of(emulation::Emulator& emulator, int block_m);
+
+}  // namespace megamoe::sm100

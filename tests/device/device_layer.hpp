@@ -3,14 +3,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "device_memory.hpp"
+#include "device_ranks.hpp"
 #include "machine/sm90/launch.hpp"
-#include "random_layer.hpp"
 
 namespace megamoe::test {
 
-// A layer's ranks on this card, each with its own symmetric memory and stream.
-class DeviceLayer {
+// A layer's ranks on this card, with Hopper's kernels.
+class DeviceLayer : public DeviceRanks {
  public:
   struct Options {
     sm90::Operands operands = sm90::Operands::kFloat8;
@@ -23,64 +22,36 @@ class DeviceLayer {
 
   DeviceLayer(const Problem& problem, const RandomWeights& weights, const Options& options);
 
-  void set_input(int rank, const RandomInput& input);
   // Of one rank: plans need not agree on it.
   void set_block_m(int rank, int block_m);
   // Other biases for the same weights.
   void set_biases(const RandomWeights& weights);
-  // 0xFF in everything that a call writes before it reads, so that nothing of an earlier call can
-  // stand in for what this one leaves out.
-  void poison();
 
   // One call of all ranks, `workers` SMs each; throws when a rank left a fault record.
   void forward(int workers);
-  // Its parts: what must precede the first launch, one rank's launch, and the end of all of them.
+  // Its parts: what must precede the first launch, and one rank's launch.
   void prepare();
   void launch(int rank, int workers);
-  void expect_no_fault() const;
-  // Every counter and word back to the start, as after a failed call.
-  void reset();
   // The arguments of a rank's call, to be changed before a launch.
-  sm90::KernelArgs& args(int rank) { return ranks_[static_cast<std::size_t>(rank)].args; }
-  const sm90::KernelArgs& args(int rank) const { return of(rank).args; }
-
-  template <class T>
-  std::vector<T> read(int rank, Sym<T> place, std::size_t count) const {
-    return download<T>(symmetric(rank) + place.offset, count);
-  }
-  std::vector<Bfloat16> output(int rank) const;
-  FaultRecord fault(int rank) const { return read(rank, workspace_.fault, 1)[0]; }
-  std::uint32_t fault_claims(int rank) const {
-    return read(rank, workspace_.fault_claims, 1)[0].value;
+  sm90::KernelArgs& args(int rank) { return weights_[static_cast<std::size_t>(rank)].args; }
+  const sm90::KernelArgs& args(int rank) const {
+    return weights_[static_cast<std::size_t>(rank)].args;
   }
   // Nothing was written beside any of the layer's buffers.
   bool is_intact() const;
-  // The words that a call must leave at zero are.
-  bool counters_are_zero(int rank) const;
-
-  const Workspace& workspace() const { return workspace_; }
-  const Problem& problem() const { return problem_; }
   const Options& options() const { return options_; }
-  std::byte* symmetric(int rank) const { return of(rank).symmetric.as(); }
-  std::int32_t* num_tokens(int rank) const { return of(rank).num_tokens.as<std::int32_t>(); }
-  const Stream& stream(int rank) const { return of(rank).stream; }
 
  private:
-  struct Rank {
-    DeviceBytes symmetric, output, num_tokens;
-    DeviceBytes linear1, linear1_bases, linear1_bias, linear2, linear2_bases, linear2_bias;
-    Stream stream;
+  struct RankWeights {
+    DeviceBytes linear1, linear1_bases, linear2, linear2_bases;
+    DeviceBiases biases;
     sm90::KernelArgs args;
-    int tokens = 0;
   };
 
-  const Rank& of(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  void pack(Rank& rank, int index, const RandomWeights& weights);
+  void pack(RankWeights& rank, int index, const RandomWeights& weights);
 
-  Problem problem_;
   Options options_;
-  Workspace workspace_;
-  std::vector<Rank> ranks_;
+  std::vector<RankWeights> weights_;
 };
 
 // Packs the experts of one rank for the device.

@@ -23,6 +23,18 @@ PoolImage::PoolImage(const DeviceLayer& layer, int rank, int blocks)
                                rows * format_.linear2_scale_bytes / sizeof(float));
 }
 
+std::int64_t PoolImage::wrong_elements(const PoolRow& row,
+                                       const std::uint8_t* codes,
+                                       const std::uint8_t* scales) const {
+  const RegroupedRow wanted = regrouped_row(operands_, codes, scales, problem_.hidden);
+  const auto count = static_cast<int>(wanted.elements.size());
+  if (exponent(row) != wanted.exponent) return count;
+  std::int64_t wrong = 0;
+  for (int i = 0; i < count; ++i)
+    wrong += element(Phase::kLinear1, row, i) != wanted.elements[static_cast<std::size_t>(i)];
+  return wrong;
+}
+
 std::uint16_t PoolImage::element(Phase phase, const PoolRow& row, int position) const {
   const bool is_linear1 = phase == Phase::kLinear1;
   const std::uint32_t row_bytes =

@@ -4,15 +4,9 @@
 #include <vector>
 
 #include "device_layer.hpp"
+#include "stage_check.hpp"
 
 namespace megamoe::test {
-
-// A row of the pool: its local expert, its pool block and its place in that.
-struct PoolRow {
-  int expert = 0;
-  int block = 0;
-  int row = 0;
-};
 
 // One rank's pool as it lies after a call that didn't lap its ring.
 class PoolImage {
@@ -24,6 +18,11 @@ class PoolImage {
   SourceSlot source(const PoolRow& row) const { return source_[at(row)]; }
   float weight(const PoolRow& row) const { return weight_[at(row)]; }
   std::int32_t exponent(const PoolRow& row) const { return exponent_[at(row)]; }
+  // Elements of a pulled row that are not what the puller must have written; all, when its exponent
+  // is not.
+  std::int64_t wrong_elements(const PoolRow& row,
+                              const std::uint8_t* codes,
+                              const std::uint8_t* scales) const;
   // The bits at a place along K of a linear's input, after the permutation.
   std::uint16_t element(Phase phase, const PoolRow& row, int position) const;
   // One row of a linear's input along K, at its full size.

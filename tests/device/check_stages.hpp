@@ -12,10 +12,4 @@ StageReport check_stages(const DeviceLayer& layer,
                          const std::vector<RandomInput>& inputs,
                          const RandomWeights& weights);
 
-// The whole layer in fp64 with the contract's roundings, some channels of some tokens, against y.
-Distance check_end_to_end(const DeviceRanks& layer,
-                          int rank,
-                          const RandomInput& input,
-                          const RandomWeights& weights);
-
 }  // namespace megamoe::test

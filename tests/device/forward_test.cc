@@ -1,6 +1,7 @@
 #include <ostream>
 
 #include "check_stages.hpp"
+#include "end_to_end.hpp"
 #include "gpu_test.hpp"
 #include "whole_reference.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "check_stages.hpp"
 #include "emulated_pool_image.hpp"
+#include "end_to_end.hpp"
 #include "gpu_test.hpp"
 
 // Blackwell's kernel, whole calls of it, on a Hopper card through the emulation: stage by stage

@@ -76,6 +76,15 @@ void EmulatedLayer::pack(Rank& state, int rank, const RandomWeights& weights) {
 
 void EmulatedLayer::prepare() {
   clear_outputs();
+  for (const Rank& rank : ranks_) {
+    // A kernel that is loaded at its first launch may wait for those that run, and they for it.
+    cudaFuncAttributes attributes{};
+    expect_cuda(cudaFuncGetAttributes(&attributes, rank.kernel.kernel), "loading a kernel");
+    expect_cuda(cudaFuncSetAttribute(rank.kernel.kernel,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     rank.kernel.shared_bytes(problem())),
+                "setting a kernel's shared memory");
+  }
   expect_cuda(cudaDeviceSynchronize(), "preparing the call");
 }
 

@@ -6,12 +6,22 @@
 #include "instructions.cuh"
 #include "machine/cuda/pipe.cuh"
 #include "machine/sm100/descriptor.hpp"
+#include "machine/sm100/tcgen05.cuh"
 #include "tile_args.hpp"
 
 // The main loop of the Blackwell kernel and nothing else: two loaders, one issuing warp in the
 // leader, epilogue warps that write sums as they are. Every layout, descriptor and column number is
 // the machine's own.
 namespace megamoe::test {
+
+namespace tcgen05 = sm100::tcgen05;
+inline constexpr std::uint32_t kLeader = 0;
+
+// Where one product lies in tensor memory.
+struct Product {
+  std::uint32_t sums;
+  tcgen05::ScaleColumns scales;
+};
 
 template <sm100::Plan kPlan>
 struct TileKernel {
@@ -52,33 +62,33 @@ struct TileKernel {
       }
       ptx::fence_mbarrier_init();
     }
-    if (warp() == kIssueWarp + 2) allocate_columns(tmem_word(), kPlan.columns().allocated());
-    fence_before_sync();
+    if (warp() == kIssueWarp + 2) tcgen05::allocate<kPlan.columns().allocated()>(tmem_word());
+    tcgen05::fence_before_telling();
     __syncthreads();
-    pair_barrier();
-    fence_after_sync();
+    ptx::cluster_sync();
+    tcgen05::fence_after_being_told();
   }
 
   MEGAMOE_DEVICE void end() const {
-    fence_before_sync();
+    tcgen05::fence_before_telling();
     __syncthreads();
-    pair_barrier();
-    fence_after_sync();
+    ptx::cluster_sync();
+    tcgen05::fence_after_being_told();
     if (warp() == kIssueWarp + 2)
-      deallocate_columns(ptx::load_shared_u32(tmem_word()), kPlan.columns().allocated());
+      tcgen05::deallocate<kPlan.columns().allocated()>(ptx::load_shared_u32(tmem_word()));
   }
 
   // Both CTAs' codes complete on the leader's barrier, scales on each one's own.
   MEGAMOE_DEVICE void load_weights() const {
     constexpr std::uint32_t kCodes = sm100::kPairCtas * sm100::kPackedTileBytes;
     Producer<Stage, kPlan.stages> stages(base);
-    const int rank = static_cast<int>(pair_rank());
+    const int rank = static_cast<int>(ptx::cluster_rank());
     const std::byte* scales = args.weight_scales + rank * args.steps * sm100::kScaleCopyBytes;
     for (int i = 0; i < args.tiles * args.steps; ++i) {
       const std::uint32_t stage = stages.acquire();
       const int step = i % args.steps;
       const std::uint32_t full = stages.full_barrier(stage);
-      if (elect_one()) {
+      if (tcgen05::elected()) {
         copy_box(stage + static_cast<std::uint32_t>(offsetof(Stage, weights)),
                  &args.codes,
                  step * sm100::kStepDepth,
@@ -99,14 +109,14 @@ struct TileKernel {
   MEGAMOE_DEVICE void load_tokens() const {
     Producer<Stage, kPlan.stages> stages(base);
     Consumer<Stage, kPlan.stages> filled(base);
-    const int rank = static_cast<int>(pair_rank());
+    const int rank = static_cast<int>(ptx::cluster_rank());
     for (int i = 0; i < args.tiles * args.steps; ++i) {
       const int tile = i / args.steps;
       const int rows = sm100::half_tokens(args.rows_of(tile, kPlan.block_m));
       const auto bytes = static_cast<std::uint32_t>(rows * sm100::kRowBytes);
       const std::uint32_t stage = stages.acquire();
       const std::uint32_t full = stages.full_barrier(stage);
-      if (elect_one()) {
+      if (tcgen05::elected()) {
         ptx::bulk_copy(
             stage + static_cast<std::uint32_t>(offsetof(Stage, tokens)),
             args.tokens + std::int64_t{i} * sm100::token_tile_bytes(kPlan.block_m) + rank * bytes,
@@ -122,7 +132,8 @@ struct TileKernel {
       if (rank == 0) continue;
       const std::uint32_t own = filled.wait();
       if (lane() == 0)
-        arrive_at_leader(own + static_cast<std::uint32_t>(offsetof(Stage, peer_full)));
+        ptx::mbarrier_arrive_at(own + static_cast<std::uint32_t>(offsetof(Stage, peer_full)),
+                                kLeader);
       __syncwarp();
     }
   }
@@ -134,21 +145,23 @@ struct TileKernel {
       return stage + static_cast<std::uint32_t>(offset);
     };
     for (int copy = 0; copy < sm100::token_scale_copies(kPlan.block_m); ++copy)
-      copy_scales(
-          at.token_scales + static_cast<std::uint32_t>(copy * sm100::kScaleCopyColumns),
+      tcgen05::copy_scales(
+          at.scales.tokens + static_cast<std::uint32_t>(copy * sm100::kScaleCopyColumns),
           kScales.descriptor(in_stage(offsetof(Stage, token_scales) +
                                       static_cast<std::size_t>(copy) * sm100::kScaleCopyBytes)));
-    copy_scales(at.weight_scales, kScales.descriptor(in_stage(offsetof(Stage, weight_scales))));
+    tcgen05::copy_scales(at.scales.weights,
+                         kScales.descriptor(in_stage(offsetof(Stage, weight_scales))));
     const std::uint64_t weights = kTiles.descriptor(in_stage(offsetof(Stage, weights)));
     const std::uint64_t tokens = kTiles.descriptor(in_stage(offsetof(Stage, tokens)));
     const std::uint32_t instruction = sm100::instruction_descriptor(sm100::mma_tokens(rows));
     MEGAMOE_UNROLL
     for (int k = 0; k < sm100::kMmasPerStep; ++k)
-      multiply(at,
-               weights + static_cast<std::uint64_t>(k) * sm100::kDescriptorNextK,
-               tokens + static_cast<std::uint64_t>(k) * sm100::kDescriptorNextK,
-               sm100::with_scale_byte(instruction, k),
-               step > 0 || k > 0);
+      tcgen05::multiply(at.sums,
+                        weights + static_cast<std::uint64_t>(k) * sm100::kDescriptorNextK,
+                        tokens + static_cast<std::uint64_t>(k) * sm100::kDescriptorNextK,
+                        sm100::with_scale_byte(instruction, k),
+                        at.scales,
+                        step > 0 || k > 0);
   }
 
   // The leader's alone.
@@ -162,20 +175,20 @@ struct TileKernel {
       const auto lap = static_cast<std::uint32_t>(tile / sm100::kAccumulators);
       wait_for_phase(slot + offsetof(sm100::AccumulatorSlot, empty), (lap & 1) ^ 1);
       const Product at{tmem + static_cast<std::uint32_t>(kColumns.accumulator(index)),
-                       tmem + static_cast<std::uint32_t>(kColumns.weight_scales()),
-                       tmem + static_cast<std::uint32_t>(kColumns.token_scales())};
+                       {.weights = tmem + static_cast<std::uint32_t>(kColumns.weight_scales()),
+                        .tokens = tmem + static_cast<std::uint32_t>(kColumns.token_scales())}};
       for (int step = 0; step < args.steps; ++step) {
         const std::uint32_t parity = stages.parity();
         const std::uint32_t stage = stages.wait();
         wait_for_phase(stage + offsetof(Stage, peer_full), parity);
-        fence_after_sync();
+        tcgen05::fence_after_being_told();
         __syncwarp();
-        if (elect_one()) {
+        if (tcgen05::elected()) {
           issue_step(stage, at, args.rows_of(tile, kPlan.block_m), step);
-          commit_to_pair(stage + static_cast<std::uint32_t>(offsetof(Stage, empty)));
+          tcgen05::commit_to_pair(stage + static_cast<std::uint32_t>(offsetof(Stage, empty)));
           if (step + 1 == args.steps)
-            commit_to_pair(slot +
-                           static_cast<std::uint32_t>(offsetof(sm100::AccumulatorSlot, full)));
+            tcgen05::commit_to_pair(
+                slot + static_cast<std::uint32_t>(offsetof(sm100::AccumulatorSlot, full)));
         }
         __syncwarp();
       }
@@ -190,7 +203,7 @@ struct TileKernel {
         load_16x256b_x2(from + sm100::lane_half(half), v);
       else
         load_32x32b_x8(from + static_cast<std::uint32_t>(half * 8), v);
-      wait_for_load(v);
+      tcgen05::wait_for_loads();
       MEGAMOE_UNROLL
       for (int i = 0; i < 8; ++i) {
         const int row = is_by_pairs ? half * 16 + lane() / 4 + i / 2 % 2 * 8 : lane();
@@ -204,13 +217,13 @@ struct TileKernel {
     constexpr sm100::TmemColumns kColumns = kPlan.columns();
     const std::uint32_t tmem = ptx::load_shared_u32(tmem_word());
     const int quarter = warp() % 4;
-    const int first_row = static_cast<int>(pair_rank()) * sm100::kBlockRows + quarter * 32;
+    const int first_row = static_cast<int>(ptx::cluster_rank()) * sm100::kBlockRows + quarter * 32;
     for (int tile = 0; tile < args.tiles; ++tile) {
       const int index = tile % sm100::kAccumulators;
       const std::uint32_t slot = accumulator(index);
       const auto lap = static_cast<std::uint32_t>(tile / sm100::kAccumulators);
       wait_for_phase(slot + offsetof(sm100::AccumulatorSlot, full), lap & 1);
-      fence_after_sync();
+      tcgen05::fence_after_being_told();
       const int tokens = sm100::mma_tokens(args.rows_of(tile, kPlan.block_m));
       for (int chunk = warp() / 4; chunk * sm100::kChunkTokens < tokens;
            chunk += kPlan.epilogue_warpgroups) {
@@ -220,11 +233,11 @@ struct TileKernel {
                     args.sums + row * kPlan.block_m + column,
                     tile % 2 == 0);
       }
-      fence_before_sync();
+      tcgen05::fence_before_telling();
       __syncwarp();
       if (lane() == 0)
-        arrive_at_leader(slot +
-                         static_cast<std::uint32_t>(offsetof(sm100::AccumulatorSlot, empty)));
+        ptx::mbarrier_arrive_at(
+            slot + static_cast<std::uint32_t>(offsetof(sm100::AccumulatorSlot, empty)), kLeader);
     }
   }
 };
@@ -243,7 +256,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     kernel.load_weights();
   else if (warp == Kernel::kIssueWarp + 1)
     kernel.load_tokens();
-  else if (warp == Kernel::kIssueWarp + 2 && pair_rank() == 0)
+  else if (warp == Kernel::kIssueWarp + 2 && ptx::cluster_rank() == 0)
     kernel.issue();
   kernel.end();
 }

@@ -6,6 +6,7 @@
 #include "machine/cuda/card.hpp"
 #include "machine/cuda/pipe.cuh"
 #include "machine/cuda/pull_place.hpp"
+#include "machine/cuda/pull_rows.cuh"
 #include "machine/cuda/team.cuh"
 #include "machine/cuda/worker_memory.hpp"
 
@@ -24,6 +25,9 @@ struct CtaContext {
   const Args& args;
   std::uint32_t base;
 
+  static MEGAMOE_DEVICE std::uint32_t shared_base() {
+    return ptx::opaque(ptx::shared_address(storage()));
+  }
   MEGAMOE_DEVICE std::uint32_t stages() const { return base; }
   MEGAMOE_DEVICE std::uint32_t feed() const { return in_control(offsetof(Control, feed)); }
   MEGAMOE_DEVICE std::uint32_t headers() const { return in_control(offsetof(Control, headers)); }
@@ -135,6 +139,24 @@ struct RolePlace {
   }
   MEGAMOE_DEVICE std::uint32_t* role_counts() const {
     return reinterpret_cast<std::uint32_t*>(here.at(here.tail().role_counts));
+  }
+};
+
+// A machine's teams. `RowStore` and `kRows`: see RowPulls.
+template <class Context, class Warps, class RowStore, int kRows>
+struct Teams {
+  using Pulls = RowPulls<RowStore, kRows>;
+  template <Role kRole>
+  using Team = WarpTeam<RolePlace<Context, Warps, kRole>, Pulls>;
+
+  // This warp's, which plays the role.
+  template <Role kRole>
+  static MEGAMOE_DEVICE Team<kRole> now(const Context& here) {
+    const RolePlace<Context, Warps, kRole> place{here};
+    const int pulls_of = kRole == Role::kDispatch ? place.team() : 0;
+    const SharedTail tail = here.tail();
+    std::byte* rows = here.at(tail.pulls + pulls_of * kRows * tail.pull_bytes);
+    return {here.args.call, here.args.options, place, Pulls(rows, here.pulled(pulls_of))};
   }
 };
 

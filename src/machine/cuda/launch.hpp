@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "machine/cuda/pull_place.hpp"
+
 namespace megamoe::gpu {
 
 enum class CoResidence {
@@ -13,7 +15,19 @@ enum class CoResidence {
   kByCaller,  // a plain one, which may run in part while something else holds SMs
 };
 
-// One kernel, one CTA a worker.
+// One kernel that was built ahead of time. `kRowsUnderWay`: of all its dispatch teams.
+template <class Plan, int kRowsUnderWay>
+struct KernelInstance {
+  const void* kernel = nullptr;
+  Plan plan{};
+  int storage_bytes = 0;  // sizeof its SharedStorage
+
+  int shared_bytes(const Problem& problem) const {
+    return shared_tail(storage_bytes, problem, kRowsUnderWay).end;
+  }
+};
+
+// One launch, one CTA a worker.
 struct LaunchShape {
   int workers = 1;
   int threads = 32;

@@ -19,6 +19,12 @@ MEGAMOE_DEVICE void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) 
   }
 }
 
+// Of a barrier at which other CTAs of the cluster arrive.
+MEGAMOE_DEVICE void wait_for_phase_of_cluster(std::uint32_t barrier, std::uint32_t parity) {
+  while (!ptx::mbarrier_try_wait_of_cluster(barrier, parity)) {
+  }
+}
+
 // Which slot of a ring comes next, and the parity of its phase: one register, as several cursors
 // live through a main loop. The ring's address is another, which all rings of a CTA share up to a
 // constant.
@@ -40,8 +46,8 @@ class SlotCursor {
   std::uint32_t at_ = 0;  // twice the slot, plus the parity
 };
 
-// One filler of the ring's slots.
-template <class Slot, int kSlots>
+// One filler of the ring's slots. `kOfCluster`: readers are in other CTAs too.
+template <class Slot, int kSlots, bool kOfCluster = false>
 class Producer {
  public:
   MEGAMOE_DEVICE explicit Producer(std::uint32_t first) : at_(first) {}
@@ -50,7 +56,10 @@ class Producer {
   // parity is that of a phase that never was.
   MEGAMOE_DEVICE std::uint32_t acquire() {
     const std::uint32_t slot = at_.slot();
-    wait_for_phase(slot + offsetof(Slot, empty), at_.parity() ^ 1);
+    if constexpr (kOfCluster)
+      wait_for_phase_of_cluster(slot + offsetof(Slot, empty), at_.parity() ^ 1);
+    else
+      wait_for_phase(slot + offsetof(Slot, empty), at_.parity() ^ 1);
     at_.advance();
     return slot;
   }

@@ -74,6 +74,18 @@ MEGAMOE_DEVICE bool mbarrier_try_wait(std::uint32_t barrier, std::uint32_t parit
 
 // ---- clusters
 
+// The same for arrivals of other CTAs: what they did before is visible.
+MEGAMOE_DEVICE bool mbarrier_try_wait_of_cluster(std::uint32_t barrier, std::uint32_t parity) {
+  std::uint32_t is_over;
+  asm volatile(
+      "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;"
+      " selp.u32 %0, 1, 0, p;}"
+      : "=r"(is_over)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return is_over != 0;
+}
+
 MEGAMOE_DEVICE std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "protocol/call.hpp"
+
 namespace megamoe::gpu {
 
 // When one worker of a call reached what, in nanoseconds of the device's clock.
@@ -15,6 +17,15 @@ struct WorkerTimes {
 struct RunOptions {
   std::uint64_t timeout_ms = 0;  // 0: waits are not bounded
   WorkerTimes* times = nullptr;  // [workers], or null: nothing is noted
+};
+
+// A kernel's one argument. `LinearWeights`: one linear's packed weights on the device, as its
+// machine packs them.
+template <class LinearWeights>
+struct KernelArguments {
+  Call call;
+  LinearWeights linear1, linear2;
+  RunOptions options;
 };
 
 }  // namespace megamoe::gpu

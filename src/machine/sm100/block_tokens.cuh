@@ -10,10 +10,10 @@ namespace megamoe::sm100 {
 template <Plan kPlan>
 class BlockTokens {
  public:
-  using Header = HeaderSlot<kPlan>;
-
   MEGAMOE_DEVICE explicit BlockTokens(const Context<kPlan>& here)
       : here_(here), tiles_(here.stages()) {}
+
+  using Header = HeaderSlot<kPlan>;
 
   MEGAMOE_DEVICE void copy_headers(const Block& block, std::uint32_t slot) const {
     using Rows = gpu::RowHeaders<kPlan.block_m>;

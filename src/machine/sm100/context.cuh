@@ -15,6 +15,8 @@ namespace megamoe::sm100 {
 using gpu::FedBlock;
 using gpu::FeedConsumer;
 using gpu::Role;
+using AccumulatorProducer = Producer<AccumulatorSlot, kAccumulators, true>;
+using AccumulatorConsumer = Consumer<AccumulatorSlot, kAccumulators>;
 
 template <Plan kPlan>
 using TileProducer = Producer<Stage<kPlan>, kPlan.stages>;
@@ -22,8 +24,6 @@ template <Plan kPlan>
 using TileConsumer = Consumer<Stage<kPlan>, kPlan.stages>;
 template <Plan kPlan>
 using HeaderConsumer = Consumer<HeaderSlot<kPlan>, kFeedSlots>;
-using AccumulatorProducer = Producer<AccumulatorSlot, kAccumulators>;
-using AccumulatorConsumer = Consumer<AccumulatorSlot, kAccumulators>;
 
 // The CTA of a pair whose thread issues for both.
 inline constexpr std::uint32_t kLeader = 0;
@@ -72,16 +72,15 @@ struct RoleWarps {
     return role == Role::kMultiply ? kEpilogueWarps + 2 : kEpilogueWarps + 4;
   }
   static constexpr int count(Role role) {
-    if (role == Role::kCompute) return kEpilogueWarps;
-    return role == Role::kDispatch ? kDispatchTeams : 1;
+    if (role == Role::kDispatch) return kDispatchTeams;
+    return role == Role::kCompute ? kEpilogueWarps : 1;
   }
 };
 
-template <Plan kPlan, Role kRole>
-using RolePlace = gpu::RolePlace<Context<kPlan>, RoleWarps<kPlan>, kRole>;
 template <Plan kPlan>
-using RowPulls = gpu::RowPulls<RowStore<kPlan>, kPullsInFlight>;
+using Teams = gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, RowStore<kPlan>, kPullsInFlight>;
+// A warp in its role.
 template <Plan kPlan, Role kRole>
-using Team = gpu::WarpTeam<RolePlace<kPlan, kRole>, RowPulls<kPlan>>;
+using Team = typename Teams<kPlan>::template Team<kRole>;
 
 }  // namespace megamoe::sm100

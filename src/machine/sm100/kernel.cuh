@@ -27,7 +27,7 @@ MEGAMOE_DEVICE void init_barriers(const Context<kPlan>& here) {
 
 template <Plan kPlan>
 MEGAMOE_DEVICE void prologue(const Context<kPlan>& here, int warp) {
-  gpu::start_worker(here, kDispatchTeams * kPullsInFlight);
+  gpu::start_worker(here, kRowsUnderWay);
   if (threadIdx.x == 0) init_barriers(here);
   if (warp == RoleWarps<kPlan>::first(Role::kMultiply))
     tcgen05::allocate<kPlan.columns().allocated()>(here.tmem_word());
@@ -49,27 +49,18 @@ MEGAMOE_DEVICE void leave(const Context<kPlan>& here, int warp) {
     tcgen05::deallocate<kPlan.columns().allocated()>(ptx::load_shared_u32(here.tmem_word()));
 }
 
-template <Role kRole, Plan kPlan>
-MEGAMOE_DEVICE Team<kPlan, kRole> team_of(const Context<kPlan>& here) {
-  const RolePlace<kPlan, kRole> place{here};
-  const int pulls_of = kRole == Role::kDispatch ? place.team() : 0;
-  const gpu::SharedTail tail = here.tail();
-  std::byte* rows = here.at(tail.pulls + pulls_of * kPullsInFlight * tail.pull_bytes);
-  return {here.args.call, here.args.options, place, RowPulls<kPlan>(rows, here.pulled(pulls_of))};
-}
-
 // The warps of the issuing warpgroup.
 template <Plan kPlan>
 MEGAMOE_DEVICE void issue(const Context<kPlan>& here, int warp) {
   using Warps = RoleWarps<kPlan>;
   if (warp == Warps::first(Role::kLoadWeights)) {
-    auto m = team_of<Role::kLoadWeights>(here);
+    auto m = Teams<kPlan>::template now<Role::kLoadWeights>(here);
     gpu::load_weights<BlockWeights<kPlan>>(here, m);
   } else if (warp == Warps::first(Role::kLoadTokens)) {
-    auto m = team_of<Role::kLoadTokens>(here);
+    auto m = Teams<kPlan>::template now<Role::kLoadTokens>(here);
     gpu::load_tokens<BlockTokens<kPlan>>(here, m);
   } else if (warp == Warps::first(Role::kMultiply)) {
-    auto m = team_of<Role::kMultiply>(here);
+    auto m = Teams<kPlan>::template now<Role::kMultiply>(here);
     multiply(here, m);
   }
 }
@@ -79,14 +70,13 @@ template <class Choice>
 __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     mega_moe(const __grid_constant__ KernelArgs args) {
   constexpr Plan kPlan = Choice::kPlan;
-  extern __shared__ __align__(1024) std::byte dynamic_memory[];
-  const Context<kPlan> here{{args, ptx::opaque(ptx::shared_address(dynamic_memory))}};
+  const Context<kPlan> here{{args, Context<kPlan>::shared_base()}};
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   prologue(here, warp);
   const int warpgroup = warp / 4;
   if (warpgroup < kPlan.epilogue_warpgroups) {
     ptx::registers_up_to<kPlan.registers.epilogue>();
-    auto m = team_of<Role::kCompute>(here);
+    auto m = Teams<kPlan>::template now<Role::kCompute>(here);
     epilogue(here, m);
     if (threadIdx.x == 0 && args.options.times != nullptr)
       args.options.times[blockIdx.x].end = ptx::global_nanoseconds();
@@ -95,7 +85,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     issue(here, warp);
   } else {
     ptx::registers_down_to<kPlan.registers.dispatch>();
-    auto m = team_of<Role::kDispatch>(here);
+    auto m = Teams<kPlan>::template now<Role::kDispatch>(here);
     gpu::dispatch_rows(here, m);
   }
   leave(here, warp);

@@ -7,14 +7,7 @@
 
 namespace megamoe::sm100 {
 
-// One kernel that was built ahead of time.
-struct KernelInstance {
-  const void* kernel = nullptr;
-  Plan plan{};
-  int storage_bytes = 0;  // sizeof its SharedStorage
-
-  int shared_bytes(const Problem& problem) const { return shared_tail(storage_bytes, problem).end; }
-};
+using KernelInstance = gpu::KernelInstance<Plan, kRowsUnderWay>;
 
 // Defined in the instance's own unit.
 template <int kBlockM>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "machine/cuda/card.hpp"
+#include "machine/cuda/checked_plan.hpp"
 #include "machine/sm100/tmem_columns.hpp"
 
 namespace megamoe::sm100 {
@@ -66,11 +66,6 @@ constexpr const char* what_is_wrong(const Plan& plan) {
       std::min({r.dispatch, r.issue, r.epilogue}) < 24)
     return "registers: setmaxnreg takes 24 to 232 here";
   return nullptr;
-}
-
-consteval Plan checked(Plan plan) {
-  if (what_is_wrong(plan) != nullptr) throw std::invalid_argument(what_is_wrong(plan));
-  return plan;
 }
 
 }  // namespace megamoe::sm100

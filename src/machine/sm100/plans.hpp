@@ -38,7 +38,7 @@ constexpr Plan plan_for() {
 
 template <int kBlockM>
 struct Choice {
-  static constexpr Plan kPlan = checked(plan_for<kBlockM>());
+  static constexpr Plan kPlan = gpu::checked(plan_for<kBlockM>());
 };
 
 }  // namespace megamoe::sm100

@@ -17,6 +17,7 @@ using gpu::kFeedSlots;
 
 inline constexpr int kDispatchTeams = 4;
 inline constexpr int kPullsInFlight = 1;
+inline constexpr int kRowsUnderWay = kDispatchTeams * kPullsInFlight;
 
 // One stage of the tile pipeline, one CTA's half. Barriers lie in their stage: one address reaches
 // all of it.
@@ -37,7 +38,7 @@ struct AccumulatorSlot {
   std::uint64_t empty;  // every epilogue warp of both CTAs, in the leader
 };
 
-// What the epilogues need to know of a block; the token loader brings it.
+// Whose rows a block has: what the token loader brings for the epilogues.
 template <Plan kPlan>
 struct HeaderSlot {
   alignas(16) SourceSlot source[kPlan.block_m];
@@ -56,12 +57,12 @@ struct RowStaging {
   alignas(16) std::uint32_t largest[kChunkTokens][4];
 };
 
-// What the roles of a CTA share besides tiles.
+// Everything that roles share besides tiles.
 template <Plan kPlan>
 struct Control {
+  AccumulatorSlot accumulators[kAccumulators];
   FeedSlot feed[kFeedSlots];
   HeaderSlot<kPlan> headers[kFeedSlots];
-  AccumulatorSlot accumulators[kAccumulators];
   std::uint64_t pulled[kDispatchTeams][kPullsInFlight];  // mbarriers
   gpu::WorkerWords words;
   std::uint32_t tmem;  // address of the CTA's columns
@@ -76,7 +77,7 @@ struct SharedStorage {
 
 // Behind SharedStorage lies what depends on the problem.
 constexpr gpu::SharedTail shared_tail(int storage_bytes, const Problem& problem) {
-  return gpu::shared_tail(storage_bytes, problem, kDispatchTeams * kPullsInFlight);
+  return gpu::shared_tail(storage_bytes, problem, kRowsUnderWay);
 }
 
 // What a stage takes, by arithmetic; Stage is held to it.

@@ -59,12 +59,10 @@ struct RoleWarps {
   }
 };
 
-template <Plan kPlan, Role kRole>
-using RolePlace = gpu::RolePlace<Context<kPlan>, RoleWarps<kPlan>, kRole>;
 template <Plan kPlan>
-using RowPulls = gpu::RowPulls<RowStore<kPlan>, kPullsInFlight>;
+using Teams = gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, RowStore<kPlan>, kPullsInFlight>;
 template <Plan kPlan, Role kRole>
-using Team = gpu::WarpTeam<RolePlace<kPlan, kRole>, RowPulls<kPlan>>;
+using Team = typename Teams<kPlan>::template Team<kRole>;
 
 // Steps along K, slabs and passes of a block: what loaders and multiply must agree on.
 struct BlockShape {

@@ -15,7 +15,7 @@ namespace megamoe::sm90 {
 template <Plan kPlan>
 MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
   constexpr int kMathWarps = kPlan.math_warpgroups * 4;
-  gpu::start_worker(here, kDispatchTeams * kPullsInFlight);
+  gpu::start_worker(here, kRowsUnderWay);
   if (threadIdx.x == 0) {
     init_ring<Stage<kPlan>, kPlan.stages>(here.stages(), 2, kMathWarps);
     init_ring<FeedSlot, kFeedSlots>(here.feed(), 1, kMathWarps + 1);
@@ -30,28 +30,18 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
   __syncthreads();
 }
 
-template <Role kRole, Plan kPlan>
-MEGAMOE_DEVICE Team<kPlan, kRole> team_of(const Context<kPlan>& here) {
-  const RolePlace<kPlan, kRole> place{here};
-  const int pulls_of = kRole == Role::kDispatch ? place.team() : 0;
-  const SharedTail tail = here.tail();
-  std::byte* rows = here.at(tail.pulls + pulls_of * kPullsInFlight * tail.pull_bytes);
-  return {here.args.call, here.args.options, place, RowPulls<kPlan>(rows, here.pulled(pulls_of))};
-}
-
 // `Choice::kPlan` names the kernel. (nvcc writes a host stub that it can't compile when the plan
 // itself is the argument and lives in a namespace.)
 template <class Choice>
 __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     mega_moe(const __grid_constant__ KernelArgs args) {
   constexpr Plan kPlan = Choice::kPlan;
-  extern __shared__ __align__(1024) std::byte dynamic_memory[];
-  const Context<kPlan> here{{args, ptx::opaque(ptx::shared_address(dynamic_memory))}};
+  const Context<kPlan> here{{args, Context<kPlan>::shared_base()}};
   prologue(here);
   const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroupThreads;
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
-    auto m = team_of<Role::kCompute>(here);
+    auto m = Teams<kPlan>::template now<Role::kCompute>(here);
     math(here, m);
     if (threadIdx.x == 0 && args.options.times != nullptr)
       args.options.times[blockIdx.x].end = ptx::global_nanoseconds();
@@ -59,14 +49,14 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   }
   ptx::registers_down_to<kPlan.registers.issue>();
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
-  if (warp == RolePlace<kPlan, Role::kLoadWeights>::kFirstWarp) {
-    auto m = team_of<Role::kLoadWeights>(here);
+  if (warp == RoleWarps<kPlan>::first(Role::kLoadWeights)) {
+    auto m = Teams<kPlan>::template now<Role::kLoadWeights>(here);
     gpu::load_weights<BlockWeights<kPlan>>(here, m);
-  } else if (warp == RolePlace<kPlan, Role::kLoadTokens>::kFirstWarp) {
-    auto m = team_of<Role::kLoadTokens>(here);
+  } else if (warp == RoleWarps<kPlan>::first(Role::kLoadTokens)) {
+    auto m = Teams<kPlan>::template now<Role::kLoadTokens>(here);
     gpu::load_tokens<BlockTokens<kPlan>>(here, m);
   } else {
-    auto m = team_of<Role::kDispatch>(here);
+    auto m = Teams<kPlan>::template now<Role::kDispatch>(here);
     gpu::dispatch_rows(here, m);
   }
 }

@@ -18,12 +18,7 @@ struct LinearWeights {
   const float* bias = nullptr;          // [experts][rows] in canonical order, or null
 };
 
-// The kernel's one argument.
-struct KernelArgs {
-  Call call;
-  LinearWeights linear1, linear2;
-  gpu::RunOptions options;
-};
+using KernelArgs = gpu::KernelArguments<LinearWeights>;
 static_assert(std::is_trivially_copyable_v<KernelArgs>);
 
 constexpr WeightLayout layout_of(const Problem& problem, Operands operands, Phase phase) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 
 #include "base/math.hpp"
 #include "machine/cuda/card.hpp"
+#include "machine/cuda/checked_plan.hpp"
 #include "machine/sm90/fragment.hpp"
 #include "machine/sm90/pool_tile.hpp"
 
@@ -75,11 +75,6 @@ constexpr const char* what_is_wrong(const Plan& plan) {
   if (plan.registers.issue % 8 != 0 || plan.registers.math % 8 != 0)
     return "registers: setmaxnreg takes multiples of 8";
   return nullptr;
-}
-
-consteval Plan checked(Plan plan) {
-  if (what_is_wrong(plan) != nullptr) throw std::invalid_argument(what_is_wrong(plan));
-  return plan;
 }
 
 }  // namespace megamoe::sm90

@@ -37,7 +37,7 @@ constexpr Plan plan_for() {
 
 template <Operands kOperands, int kBlockM>
 struct Choice {
-  static constexpr Plan kPlan = checked(plan_for<kOperands, kBlockM>());
+  static constexpr Plan kPlan = gpu::checked(plan_for<kOperands, kBlockM>());
 };
 
 }  // namespace megamoe::sm90

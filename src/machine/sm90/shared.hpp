@@ -17,6 +17,7 @@ using gpu::FeedSlot;
 using gpu::kFeedSlots;
 inline constexpr int kDispatchTeams = 2;
 inline constexpr int kPullsInFlight = 2;
+inline constexpr int kRowsUnderWay = kDispatchTeams * kPullsInFlight;
 
 // One stage of the tile pipeline. Barriers lie in their stage: one address reaches all of it.
 template <Plan kPlan>
@@ -93,7 +94,7 @@ struct SharedStorage {
 using gpu::PullRecord;
 using gpu::SharedTail;
 constexpr SharedTail shared_tail(int storage_bytes, const Problem& problem) {
-  return gpu::shared_tail(storage_bytes, problem, kDispatchTeams * kPullsInFlight);
+  return gpu::shared_tail(storage_bytes, problem, kRowsUnderWay);
 }
 
 }  // namespace megamoe::sm90

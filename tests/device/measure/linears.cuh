@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
     linears(const __grid_constant__ sm90::KernelArgs args) {
   using namespace sm90;
   constexpr Plan kPlan = Choice::kPlan;
-  extern __shared__ __align__(1024) std::byte dynamic_memory[];
-  const Context<kPlan> here{{args, ptx::opaque(ptx::shared_address(dynamic_memory))}};
+  const Context<kPlan> here{{args, Context<kPlan>::shared_base()}};
   prologue(here);
   // Both gates that the roles ask for are open.
   if (threadIdx.x == 0) here.control().words.first_epoch -= 2;
@@ -38,7 +37,7 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroupThreads;
   if (warpgroup < kPlan.math_warpgroups) {
     ptx::registers_up_to<kPlan.registers.math>();
-    auto m = team_of<Role::kCompute>(here);
+    auto m = Teams<kPlan>::template now<Role::kCompute>(here);
     std::uint64_t* clocks =
         args.options.times == nullptr ? nullptr : args.options.times[blockIdx.x].milestones;
     MathRole<kPlan, ClockProbe>(here, m, {clocks, clock64()}).run();
@@ -46,11 +45,11 @@ __global__ void __launch_bounds__(Choice::kPlan.threads(), 1)
   }
   ptx::registers_down_to<kPlan.registers.issue>();
   const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
-  if (warp == RolePlace<kPlan, Role::kLoadWeights>::kFirstWarp) {
-    auto m = team_of<Role::kLoadWeights>(here);
+  if (warp == RoleWarps<kPlan>::first(Role::kLoadWeights)) {
+    auto m = Teams<kPlan>::template now<Role::kLoadWeights>(here);
     gpu::load_weights<BlockWeights<kPlan>>(here, m);
-  } else if (warp == RolePlace<kPlan, Role::kLoadTokens>::kFirstWarp) {
-    auto m = team_of<Role::kLoadTokens>(here);
+  } else if (warp == RoleWarps<kPlan>::first(Role::kLoadTokens)) {
+    auto m = Teams<kPlan>::template now<Role::kLoadTokens>(here);
     gpu::load_tokens<BlockTokens<kPlan>>(here, m);
   }
 }

@@ -39,7 +39,7 @@ class Multiply {
     for (int step = 0; step < steps; ++step) {
       const std::uint32_t parity = tiles_.parity();
       const std::uint32_t stage = tiles_.wait();
-      wait_for_phase(stage + offsetof(Stage<kPlan>, peer_full), parity);
+      wait_for_phase_of_cluster(stage + offsetof(Stage<kPlan>, peer_full), parity);
       // After the loads of the block that left the accumulator, and after both halves' copies.
       tcgen05::fence_after_being_told();
       if (tcgen05::elected()) {

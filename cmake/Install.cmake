@@ -3,7 +3,13 @@
 
 include(CMakePackageConfigHelpers)
 
-set(megamoe_parts megamoe_runtime megamoe_plan megamoe_machine_cpu megamoe_machine_cpu_tile)
+set(megamoe_parts megamoe_runtime megamoe_plan megamoe_machine_cpu megamoe_machine_cpu_tile
+                  megamoe_machine_sm90_layout)
+set(megamoe_needs_cuda OFF)
+if(TARGET megamoe_machine_sm90)
+  list(INSERT megamoe_parts 1 megamoe_machine_sm90 megamoe_machine_cuda_launch)
+  set(megamoe_needs_cuda ON)
+endif()
 set(megamoe_parts_dir "${CMAKE_INSTALL_LIBDIR}/megamoe")
 set(megamoe_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/megamoe")
 get_target_property(megamoe_type megamoe TYPE)

@@ -34,18 +34,23 @@ static int set_experts(megamoe_layer* layer) {
 
 static int set_tokens(megamoe_layer* layer) {
   megamoe_tokens tokens = MEGAMOE_TOKENS_INIT;
-  megamoe_inputs inputs = MEGAMOE_INPUTS_INIT;
+  megamoe_routing routing = MEGAMOE_ROUTING_INIT;
+  int64_t ids[TOKENS * TOPK];
+  float weights[TOKENS * TOPK];
   int i;
   for (i = 0; i < TOKENS * HIDDEN; ++i)
     rows[i] = 0x3F80; /* 1.0 */
   tokens.num_tokens = TOKENS;
   tokens.rows = rows;
   if (megamoe_layer_set_tokens(layer, &tokens) != MEGAMOE_OK) return say("set_tokens");
-  if (megamoe_layer_inputs(layer, &inputs) != MEGAMOE_OK) return say("inputs");
   for (i = 0; i < TOKENS * TOPK; ++i) {
-    inputs.topk_ids[i] = i % EXPERTS;
-    inputs.topk_weights[i] = 0.5F;
+    ids[i] = i % EXPERTS;
+    weights[i] = 0.5F;
   }
+  routing.num_tokens = TOKENS;
+  routing.ids = ids;
+  routing.weights = weights;
+  if (megamoe_layer_set_routing(layer, &routing) != MEGAMOE_OK) return say("set_routing");
   return 0;
 }
 

@@ -58,11 +58,11 @@ int main() {
     constexpr int kTokens = 4;
     const std::vector<std::uint16_t> rows(kTokens * 256, 0x3F80);  // 1.0
     layer.set_tokens(0, kTokens, rows.data());
-    const megamoe::LayerInputs inputs = layer.inputs();
-    for (std::size_t pair = 0; pair < kTokens * 2; ++pair) {
-      inputs.topk_ids[pair] = static_cast<std::int64_t>(pair % 8);
-      inputs.topk_weights[pair] = 0.5F;
-    }
+    std::vector<std::int64_t> ids;
+    for (int pair = 0; pair < kTokens * 2; ++pair)
+      ids.push_back(pair % 8);
+    const std::vector<float> weights(ids.size(), 0.5F);
+    layer.set_routing(0, kTokens, ids.data(), weights.data());
 
     // 5. The call.
     std::vector<std::uint16_t> output(kTokens * 256);

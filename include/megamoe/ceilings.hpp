@@ -15,4 +15,13 @@ struct Ceilings {
 /// not here.
 Ceilings measure_ceilings(const LayerOptions& options, int threads);
 
+/// Of one H200, as measured once (docs/tuning.md): packed weights through 1-D bulk copies, and the
+/// FP8 main loop with its decoding and promotion.
+inline constexpr double kH200ReadBytesPerSecond = 4.56e12;
+inline constexpr double kH200FlopsPerSecond = 1.442e15;
+constexpr Ceilings ceilings_of_h200() {
+  return {.read_bytes_per_second = kH200ReadBytesPerSecond,
+          .flops_per_second = kH200FlopsPerSecond};
+}
+
 }  // namespace megamoe

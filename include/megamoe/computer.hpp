@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "megamoe/card.hpp"
+#include "megamoe/layer_options.hpp"
+
 namespace megamoe {
 
 /// Whether something works here, and if not, why not.
@@ -21,10 +24,16 @@ struct Computer {
   std::uint64_t available_memory = 0;         ///< bytes
   std::string memory_bound;                   ///< what sets them: the computer, a control group
   std::vector<Ability> machines;              ///< cpu, sm90, sm100
-  Ability process_memory;                     ///< memory that rank processes share
-  Ability process_watch;                      ///< a rank process's notice of another's death
-  std::string watched_by;                     ///< what gives that notice: a pidfd, or a pipe
+  std::string cuda;  ///< versions of the driver and of this build's runtime, or why there are none
+  std::vector<Card> cards;
+  Ability process_memory;  ///< memory that rank processes share
+  Ability process_watch;   ///< a rank process's notice of another's death
+  std::string watched_by;  ///< what gives that notice: a pidfd, or a pipe
 };
+
+/// The machine that layers with these options run on here, its name without what follows the
+/// slash: what "auto" stands for. Throws as Layer does.
+std::string machine_of(const LayerOptions& options);
 
 /// Looks, and tries what is tried quickly; runs no layer.
 Computer examine_computer();

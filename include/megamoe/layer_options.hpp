@@ -11,7 +11,8 @@ inline constexpr std::uint64_t kDefaultTimeoutMs = 60'000;
 inline constexpr std::uint64_t kMaxTimeoutMs = 1'000'000'000'000;  ///< some thirty years
 
 /// Symmetric memory that the caller already has (a framework's own): every rank's base address as
-/// mapped in this process, by rank, this rank's included. Must outlive the layer.
+/// mapped in this process, by rank, this rank's included. A GPU machine wants device memory: this
+/// rank's base on this rank's card, the others' reachable from it. Must outlive the layer.
 struct AdoptedMemory {
   std::vector<void*> bases;  ///< empty: the layer allocates for itself; else one a rank, 4096-byte
                              ///< aligned
@@ -24,8 +25,15 @@ struct LayerOptions {
   std::string machine = "auto";  ///< (same) auto, cpu, sm90 or sm100
   std::string instruction_set =
       {};           ///< (same) of the CPU machine, by name; empty: the best of this computer
-  int workers = 0;  ///< of this rank; 0: cores / ranks, at least 1
-  int expected_tokens = 0;     ///< a rank's usual tokens, for the plan; 0: each call's own
+  int workers = 0;  ///< CPU: of this rank; 0: cores / ranks, at least 1
+  std::string numerics = {};  ///< (same) fast or exact; empty: what the machine does by default:
+                              ///< fast on a GPU; the CPU has exact only
+  int device = -1;  ///< GPU: this rank's card, by CUDA's number; -1: the ranks of a process are
+                    ///< spread evenly over the cards that it sees
+  int num_sms = 0;  ///< GPU: SMs that this rank's calls may take, at least 1, the rest is free for
+                    ///< other kernels; 0: an even share of what the card's other ranks leave
+  int expected_tokens = 0;     ///< a rank's usual tokens, for the plan; 0: each call's own. A wrong
+                               ///< one costs speed, never correctness
   std::int64_t pool_rows = 0;  ///< (same) rows of the ring pool, rounded up to 384; 0: what
                                ///< `memory_budget` allows, at most what any routing can fill
   std::uint64_t memory_budget =

@@ -93,9 +93,12 @@ typedef struct megamoe_layer_options {
   uint64_t timeout_ms;         /* of every wait; 0: none */
   void* const* bases;          /* [ranks] symmetric memory of the caller's own; null: allocated */
   uint64_t bases_bytes;        /* of each */
+  const char* numerics; /* fast or exact, the same on all ranks; null: as the machine has it */
+  int32_t device;       /* GPU: this rank's card; -1: spread over those that are visible */
+  int32_t num_sms;      /* GPU: SMs that a call may take; 0: a share */
 } megamoe_layer_options;
 #define MEGAMOE_LAYER_OPTIONS_INIT \
-  { sizeof(megamoe_layer_options), NULL, NULL, 0, 0, 0, 0, 60000, NULL, 0 }
+  { sizeof(megamoe_layer_options), NULL, NULL, 0, 0, 0, 0, 60000, NULL, 0, NULL, -1, 0 }
 
 /* One expert in canonical layout. */
 typedef struct megamoe_weights {
@@ -110,7 +113,8 @@ typedef struct megamoe_weights {
 #define MEGAMOE_WEIGHTS_INIT \
   { sizeof(megamoe_weights), NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* This rank's input in symmetric memory; the addresses stay as long as the layer. */
+/* This rank's input in symmetric memory; the addresses stay as long as the layer. On a GPU machine
+ * they are of device memory: the set functions below take host memory on every machine. */
 typedef struct megamoe_inputs {
   size_t struct_size;
   uint8_t* tokens;       /* [capacity][hidden] E4M3 */
@@ -130,13 +134,48 @@ typedef struct megamoe_tokens {
 #define MEGAMOE_TOKENS_INIT \
   { sizeof(megamoe_tokens), 0, 0, NULL }
 
+/* Tokens that are quantised already. */
+typedef struct megamoe_quantized_tokens {
+  size_t struct_size;
+  int64_t first;
+  int64_t num_tokens;
+  const uint8_t* codes;  /* [num_tokens][hidden] E4M3 */
+  const uint8_t* scales; /* [num_tokens][hidden/32] UE8M0 */
+} megamoe_quantized_tokens;
+#define MEGAMOE_QUANTIZED_TOKENS_INIT \
+  { sizeof(megamoe_quantized_tokens), 0, 0, NULL, NULL }
+
+typedef struct megamoe_routing {
+  size_t struct_size;
+  int64_t first;
+  int64_t num_tokens;
+  const int64_t* ids;   /* [num_tokens][topk]; below 0: masked */
+  const float* weights; /* [num_tokens][topk] */
+} megamoe_routing;
+#define MEGAMOE_ROUTING_INIT \
+  { sizeof(megamoe_routing), 0, 0, NULL, NULL }
+
 typedef struct megamoe_forward {
   size_t struct_size;
   int64_t num_tokens;
-  uint16_t* output; /* [num_tokens][hidden] bf16, 16-byte aligned; may be null without tokens */
+  uint16_t* output; /* [num_tokens][hidden] bf16, 16-byte aligned; may be null without tokens. In
+                       host memory or, with a GPU machine, of the rank's card */
 } megamoe_forward;
 #define MEGAMOE_FORWARD_INIT \
   { sizeof(megamoe_forward), 0, NULL }
+
+/* A call on a stream of the caller's, not waited for. GPU machines only. */
+typedef struct megamoe_stream_call {
+  size_t struct_size;
+  void* stream; /* a cudaStream_t */
+  int64_t num_tokens;
+  const int32_t*
+      num_tokens_on_device; /* null, or read when the call runs; replays see new values */
+  int32_t expected_tokens;  /* for the plan; 0: as the layer's options say */
+  uint16_t* output;         /* of the rank's card */
+} megamoe_stream_call;
+#define MEGAMOE_STREAM_CALL_INIT \
+  { sizeof(megamoe_stream_call), NULL, 0, NULL, 0, NULL }
 
 /* What a call did on this rank; times in milliseconds. */
 typedef struct megamoe_report {
@@ -151,9 +190,12 @@ typedef struct megamoe_report {
   uint64_t bytes_pulled; /* from other ranks */
   uint64_t bytes_pushed; /* to other ranks */
   int32_t block_m;
+  uint32_t masked_ids;  /* GPU machines: ids past the last expert, since the last look */
+  int64_t masked_token; /* where one of the first of them is */
+  int32_t masked_slot;
 } megamoe_report;
 #define MEGAMOE_REPORT_INIT \
-  { sizeof(megamoe_report), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(megamoe_report), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Collective. `options` may be null. */
 megamoe_status megamoe_layer_create(megamoe_group* group,
@@ -169,10 +211,17 @@ megamoe_status megamoe_layer_set_expert(megamoe_layer* layer,
                                         const megamoe_weights* weights);
 megamoe_status megamoe_layer_inputs(megamoe_layer* layer, megamoe_inputs* inputs);
 megamoe_status megamoe_layer_set_tokens(megamoe_layer* layer, const megamoe_tokens* tokens);
+megamoe_status megamoe_layer_set_quantized_tokens(megamoe_layer* layer,
+                                                  const megamoe_quantized_tokens* tokens);
+megamoe_status megamoe_layer_set_routing(megamoe_layer* layer, const megamoe_routing* routing);
 /* Collective. `report` may be null. */
 megamoe_status megamoe_layer_forward(megamoe_layer* layer,
                                      const megamoe_forward* arguments,
                                      megamoe_report* report);
+/* Collective: puts a call on a stream and returns; may be captured in a CUDA graph. */
+megamoe_status megamoe_layer_enqueue(megamoe_layer* layer, const megamoe_stream_call* call);
+/* Waits for what is on the stream and says how the calls on it ended. `report` may be null. */
+megamoe_status megamoe_layer_wait(megamoe_layer* layer, void* stream, megamoe_report* report);
 /* Collective: after MEGAMOE_RUN_FAILED, makes the layer usable again. */
 megamoe_status megamoe_layer_reset(megamoe_layer* layer);
 

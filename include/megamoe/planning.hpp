@@ -14,9 +14,9 @@ struct PlannedMachine {
 };
 
 /// The plan that a layer of `problem` would run by on `machine`, without making one: pure but for
-/// the number of this computer's cores. Of the options only expected_tokens, pool_rows and
-/// memory_budget count. Throws Error(kInvalidArgument) as choose_plan() does, naming the bytes when
-/// it does not fit.
+/// the number of this computer's cores. Of the options only numerics, expected_tokens, pool_rows
+/// and memory_budget count. Throws Error(kInvalidArgument) as choose_plan() does, naming the bytes
+/// when it does not fit.
 Plan plan_layer(const Problem& problem,
                 const PlannedMachine& machine,
                 const LayerOptions& options = {});

@@ -85,6 +85,9 @@ void write_report(const CallReport& report, megamoe_report* to) {
   c.bytes_pulled = report.bytes_pulled;
   c.bytes_pushed = report.bytes_pushed;
   c.block_m = report.block_m;
+  c.masked_ids = report.masked_ids.count;
+  c.masked_token = report.masked_ids.token;
+  c.masked_slot = report.masked_ids.slot;
   write_struct(to, c, "megamoe_report");
 }
 
@@ -203,6 +206,22 @@ megamoe_status megamoe_layer_set_tokens(megamoe_layer* layer, const megamoe_toke
   });
 }
 
+megamoe_status megamoe_layer_set_quantized_tokens(megamoe_layer* layer,
+                                                  const megamoe_quantized_tokens* tokens) {
+  return guarded([&] {
+    const auto c = read_struct(
+        tokens, megamoe_quantized_tokens MEGAMOE_QUANTIZED_TOKENS_INIT, "megamoe_quantized_tokens");
+    layers().find(layer)->set_quantized_tokens(c.first, c.num_tokens, c.codes, c.scales);
+  });
+}
+
+megamoe_status megamoe_layer_set_routing(megamoe_layer* layer, const megamoe_routing* routing) {
+  return guarded([&] {
+    const auto c = read_struct(routing, megamoe_routing MEGAMOE_ROUTING_INIT, "megamoe_routing");
+    layers().find(layer)->set_routing(c.first, c.num_tokens, c.ids, c.weights);
+  });
+}
+
 megamoe_status megamoe_layer_forward(megamoe_layer* layer,
                                      const megamoe_forward* arguments,
                                      megamoe_report* report) {
@@ -210,6 +229,26 @@ megamoe_status megamoe_layer_forward(megamoe_layer* layer,
     const auto c = read_struct(arguments, megamoe_forward MEGAMOE_FORWARD_INIT, "megamoe_forward");
     if (report != nullptr) shared_bytes(report, "megamoe_report");
     const CallReport done = layers().find(layer)->forward({c.num_tokens, c.output});
+    if (report != nullptr) write_report(done, report);
+  });
+}
+
+megamoe_status megamoe_layer_enqueue(megamoe_layer* layer, const megamoe_stream_call* call) {
+  return guarded([&] {
+    const auto c =
+        read_struct(call, megamoe_stream_call MEGAMOE_STREAM_CALL_INIT, "megamoe_stream_call");
+    layers().find(layer)->enqueue({.stream = c.stream,
+                                   .num_tokens = c.num_tokens,
+                                   .num_tokens_on_device = c.num_tokens_on_device,
+                                   .expected_tokens = c.expected_tokens,
+                                   .output = c.output});
+  });
+}
+
+megamoe_status megamoe_layer_wait(megamoe_layer* layer, void* stream, megamoe_report* report) {
+  return guarded([&] {
+    if (report != nullptr) shared_bytes(report, "megamoe_report");
+    const CallReport done = layers().find(layer)->wait(stream);
     if (report != nullptr) write_report(done, report);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "machine/cpu/tile/instruction_set.hpp"
 #include "megamoe/error.hpp"
+#include "runtime/gpu/gpu_machine.hpp"
 #include "runtime/group/life_line.hpp"
 #include "runtime/memory/available.hpp"
 #include "runtime/memory/segment.hpp"
@@ -23,11 +24,17 @@ Ability tried(std::string name, const std::function<void()>& what) {
 
 }  // namespace
 
+std::string machine_of(const LayerOptions& options) {
+  return std::string(name(limits_of_machine(options, {}).machine));
+}
+
 Computer examine_computer() {
   constexpr std::uint64_t kPage = 4096;
   const AvailableMemory memory = available_memory();
+  LayerOptions cpu_only;
+  cpu_only.machine = "cpu";
   Computer computer;
-  computer.cores = limits_of_machine({}, 1).workers;
+  computer.cores = limits_of_machine(cpu_only, {}).workers;
   for (const cpu::InstructionSet set : cpu::supported_instruction_sets())
     computer.instruction_sets.emplace_back(cpu::name(set));
   computer.available_memory = memory.bytes;
@@ -36,8 +43,11 @@ Computer examine_computer() {
     computer.machines.push_back(tried(name, [&] {
       LayerOptions options;
       options.machine = name;
-      static_cast<void>(limits_of_machine(options, 1));
+      static_cast<void>(limits_of_machine(options, {}));
     }));
+  CardSurvey survey = survey_cards();
+  computer.cuda = std::move(survey.versions);
+  computer.cards = std::move(survey.cards);
   computer.process_memory = tried("shared memory", [] {
     require_memory(1, kPage);  // past a limit the attempt would end this process
     Segment::shareable(kPage);

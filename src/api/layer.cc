@@ -1,11 +1,14 @@
 #include "megamoe/layer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "numerics/quantize.hpp"
 #include "plan/choose.hpp"
+#include "runtime/gpu/sm90_limits.hpp"
 #include "runtime/rank_layer.hpp"
 
 namespace megamoe {
@@ -14,6 +17,21 @@ namespace {
 RankLayer& layer_of(const std::unique_ptr<RankLayer>& rank_layer) {
   require(rank_layer != nullptr, ErrorCode::kInvalidArgument, "the layer was moved from");
   return *rank_layer;
+}
+
+constexpr std::int64_t kTokensAtOnce = 256;  // that are quantised between two copies
+
+void require_tokens(const Problem& p, std::int64_t first, std::int64_t num_tokens) {
+  require(first >= 0 && num_tokens >= 0 && first <= p.capacity && num_tokens <= p.capacity - first,
+          ErrorCode::kInvalidArgument,
+          "tokens ",
+          first,
+          " to ",
+          first,
+          " + ",
+          num_tokens,
+          " are not within the capacity of ",
+          p.capacity);
 }
 
 }  // namespace
@@ -40,28 +58,56 @@ LayerInputs Layer::inputs() const {
 
 void Layer::set_tokens(std::int64_t first, std::int64_t num_tokens, const std::uint16_t* rows) {
   const Problem& p = problem();
-  require(first >= 0 && num_tokens >= 0 && first <= p.capacity && num_tokens <= p.capacity - first,
-          ErrorCode::kInvalidArgument,
-          "tokens ",
-          first,
-          " to ",
-          first,
-          " + ",
-          num_tokens,
-          " are not within the capacity of ",
-          p.capacity);
+  require_tokens(p, first, num_tokens);
   require(rows != nullptr || num_tokens == 0, ErrorCode::kInvalidArgument, "rows is null");
-  const LayerInputs to = inputs();
-  const std::int64_t cell = first * p.hidden;
-  quantize_rows(rows,
-                num_tokens,
-                p.hidden,
-                to.tokens.data() + cell,
-                to.token_scales.data() + cell / kGroupSize);
+  const auto at_once = std::min(num_tokens, kTokensAtOnce);
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(at_once * p.hidden));
+  std::vector<std::uint8_t> scales(codes.size() / kGroupSize);
+  for (std::int64_t done = 0; done < num_tokens; done += at_once) {
+    const std::int64_t count = std::min(at_once, num_tokens - done);
+    quantize_rows(rows + done * p.hidden, count, p.hidden, codes.data(), scales.data());
+    layer_of(rank_layer_).write(TokenRows{first + done, count, codes.data(), scales.data()});
+  }
+}
+
+void Layer::set_quantized_tokens(std::int64_t first,
+                                 std::int64_t num_tokens,
+                                 const std::uint8_t* codes,
+                                 const std::uint8_t* scales) {
+  require_tokens(problem(), first, num_tokens);
+  require((codes != nullptr && scales != nullptr) || num_tokens == 0,
+          ErrorCode::kInvalidArgument,
+          codes == nullptr ? "codes" : "scales",
+          " is null");
+  layer_of(rank_layer_).write(TokenRows{first, num_tokens, codes, scales});
+}
+
+void Layer::set_routing(std::int64_t first,
+                        std::int64_t num_tokens,
+                        const std::int64_t* ids,
+                        const float* weights) {
+  require_tokens(problem(), first, num_tokens);
+  require((ids != nullptr && weights != nullptr) || num_tokens == 0,
+          ErrorCode::kInvalidArgument,
+          ids == nullptr ? "ids" : "weights",
+          " is null");
+  layer_of(rank_layer_).write(RoutingRows{first, num_tokens, ids, weights});
 }
 
 CallReport Layer::forward(const ForwardArguments& arguments) {
   return layer_of(rank_layer_).forward(arguments);
+}
+
+void Layer::enqueue(const StreamCall& call) {
+  layer_of(rank_layer_).enqueue(call);
+}
+
+CallReport Layer::wait(void* stream) {
+  return layer_of(rank_layer_).wait(stream);
+}
+
+CallTimings Layer::time_calls(const TimedCalls& what) {
+  return layer_of(rank_layer_).time_calls(what);
 }
 
 void Layer::reset() {
@@ -80,6 +126,10 @@ const std::string& Layer::machine() const {
   return layer_of(rank_layer_).station().machine_name();
 }
 
+int Layer::device() const {
+  return layer_of(rank_layer_).station().machine().device();
+}
+
 int Layer::workers() const {
   return plan().workers;
 }
@@ -94,7 +144,8 @@ std::uint64_t Layer::weight_bytes() const {
 
 std::uint64_t Layer::symmetric_bytes(const Problem& problem, const LayerOptions& options) {
   validate(problem);
-  return choose_plan(problem, limits_of_machine(options, problem.ranks), plan_request(options))
+  return choose_plan(
+             problem, limits_of_machine(options, {.ranks = problem.ranks}), plan_request(options))
       .symmetric_bytes;
 }
 
@@ -117,6 +168,10 @@ void quantize_rows(const std::uint16_t* values,
     std::memcpy(codes + group * kGroupSize, quantized.codes.data(), quantized.codes.size());
     scales[group] = quantized.scale.bits;
   }
+}
+
+bool fits_fast_numerics(const Problem& problem, const WeightView& weights) {
+  return sm90_fits_fast(problem, weights);
 }
 
 }  // namespace megamoe

@@ -3,6 +3,7 @@
 #include "plan/choose.hpp"
 #include "plan/limits.hpp"
 #include "runtime/cpu_machine.hpp"
+#include "runtime/gpu/sm90_limits.hpp"
 #include "runtime/station.hpp"
 
 namespace megamoe {
@@ -11,14 +12,17 @@ namespace {
 constexpr int kSmsOfH200 = 132;
 constexpr int kSmsOfB200 = 148;
 
-Limits limits_of(const PlannedMachine& machine, const Problem& problem) {
+Limits limits_of(const PlannedMachine& machine, const Problem& problem, const LayerOptions& asked) {
   switch (machine.kind) {
     case MachineKind::kCpu: {
       LayerOptions options;
       options.workers = machine.workers;
       return CpuMachine::limits_for(options, problem.ranks);
     }
-    case MachineKind::kSm90: return sm90_limits(machine.workers > 0 ? machine.workers : kSmsOfH200);
+    case MachineKind::kSm90:
+      return sm90_limits(
+          machine.workers > 0 ? machine.workers : kSmsOfH200,
+          asked.numerics == "exact" ? sm90::Operands::kBfloat16 : sm90::Operands::kFloat8);
     case MachineKind::kSm100:
       return sm100_limits(machine.workers > 0 ? machine.workers : kSmsOfB200);
   }
@@ -31,7 +35,7 @@ Plan plan_layer(const Problem& problem,
                 const PlannedMachine& machine,
                 const LayerOptions& options) {
   validate(problem);
-  return choose_plan(problem, limits_of(machine, problem), plan_request(options));
+  return choose_plan(problem, limits_of(machine, problem, options), plan_request(options));
 }
 
 }  // namespace megamoe

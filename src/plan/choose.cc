@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.hpp"
 #include "plan/checked.hpp"
@@ -87,8 +88,18 @@ void choose_channels(Plan& plan, const Limits& limits) {
 
 // The fewest experts whose linear 1 keeps every worker busy, though half of the rows may be
 // elsewhere, then evened out over the waves: a last wave of a few experts would leave workers idle.
-void choose_wave(Plan& plan) {
+void choose_wave(Plan& plan, const Limits& limits) {
   const int experts = plan.problem.experts_per_rank();
+  if (limits.one_wave) {
+    const std::int64_t ring = plan.pool_rows / plan.kernel.block_m;
+    const auto room = std::max<std::int64_t>(ring / blocks_m_of(plan), 1);
+    plan.experts_per_wave = static_cast<int>(std::min<std::int64_t>(experts, room));
+    note(plan,
+         "experts_per_wave",
+         plan.experts_per_wave,
+         "linear 1 of all that the ring holds, then linear 2");
+    return;
+  }
   const std::int64_t blocks = blocks_m_of(plan) * plan.linear1_blocks;
   const std::int64_t wanted = std::int64_t{kImbalance} * plan.workers;
   std::int64_t fewest = ceil_div(wanted, blocks);
@@ -110,7 +121,7 @@ void choose_wave(Plan& plan) {
 
 void choose_stages(Plan& plan, const Limits& limits) {
   KernelPlan& k = plan.kernel;
-  const SharedSum sum = shared_sum(k, plan.problem.experts);
+  const SharedSum sum = sm100_shared(k, plan.problem.experts);
   k.stages = std::min(sum.stages_in(limits.shared_bytes), kMostStages);
   require(k.stages >= 2,
           ErrorCode::kInvalidArgument,
@@ -140,7 +151,59 @@ void choose_stages(Plan& plan, const Limits& limits) {
                 " bytes a stage"));
 }
 
+// The widest rows that a kernel has shared memory for.
+int most_hidden(const Problem& problem, const Limits& limits, int block_m) {
+  Problem p = problem;
+  int fits = 0;
+  int too_wide = kMaxLinearWidth / kScaleGroup + 1;
+  while (too_wide - fits > 1) {
+    const int middle = fits + (too_wide - fits) / 2;
+    p.hidden = middle * kScaleGroup;
+    (limits.built(p, block_m).kernel.shared_bytes <= limits.shared_bytes ? fits : too_wide) =
+        middle;
+  }
+  return fits * kScaleGroup;
+}
+
+// Of every height, as other calls of the layer may take another one.
+void require_shared_memory(const Problem& problem, const Limits& limits) {
+  for (const TileRule& tile : limits.tiles) {
+    const int bytes = limits.built(problem, tile.block_m).kernel.shared_bytes;
+    require(bytes <= limits.shared_bytes,
+            ErrorCode::kInvalidArgument,
+            "hidden is ",
+            problem.hidden,
+            "; with rows so wide the kernel of block_m ",
+            tile.block_m,
+            " takes ",
+            bytes,
+            " bytes of shared memory of a CTA's ",
+            limits.shared_bytes,
+            "; machine ",
+            name(limits.machine),
+            " takes at most ",
+            most_hidden(problem, limits, tile.block_m));
+  }
+}
+
+// The kernel that was built for the height.
+void take_built(Plan& plan, const Limits& limits) {
+  require_shared_memory(plan.problem, limits);
+  const KernelPlan blocks = plan.kernel;
+  BuiltKernel built = limits.built(plan.problem, blocks.block_m);
+  plan.kernel = built.kernel;
+  plan.kernel.linear1_block_n = blocks.linear1_block_n;
+  plan.kernel.linear2_block_n = blocks.linear2_block_n;
+  plan.shared_items = std::move(built.shared_items);
+  note(plan, "math_warps", plan.kernel.math_warps, std::string(built.why));
+  note(plan, "stages", plan.kernel.stages, "what its shared memory holds beside all else");
+}
+
 void choose_pipeline(Plan& plan, const Limits& limits) {
+  if (limits.built != nullptr) {
+    take_built(plan, limits);
+    return;
+  }
   KernelPlan& k = plan.kernel;
   const auto rule = std::find_if(limits.pipelines.begin(),
                                  limits.pipelines.end(),
@@ -150,14 +213,13 @@ void choose_pipeline(Plan& plan, const Limits& limits) {
           "block_m is ",
           k.block_m,
           "; the machine's table of pipelines has no such row");
-  const bool is_sm100 = k.machine == MachineKind::kSm100;
   k.block_k = rule->block_k;
   if (plan.padded_hidden % k.block_k != 0 || plan.padded_intermediate % k.block_k != 0)
     k.block_k = 128;
   k.store_m = rule->store_m;
   k.math_warps = 4 * rule->math_warpgroups;
-  k.dispatch_warps = is_sm100 ? 4 : 2;
-  k.issue_warps = is_sm100 ? 4 : 2;
+  k.dispatch_warps = 4;
+  k.issue_warps = 4;
   const PoolFormat format = limits.pool_format(plan.problem);
   k.pull_bytes = pull_bytes_of(static_cast<int>(format.linear1_row_bytes));
   note(plan,
@@ -165,7 +227,6 @@ void choose_pipeline(Plan& plan, const Limits& limits) {
        k.math_warps,
        sentence(rule->why, k.block_k == rule->block_k ? "" : "; K is no multiple of 256, so 128"));
   choose_stages(plan, limits);
-  if (!is_sm100) return;
   k.tmem_columns = tmem_columns_of(k.block_m);
   note(plan,
        "tmem_columns",
@@ -188,7 +249,7 @@ Plan choose_plan(const Problem& problem, const Limits& limits, const PlanRequest
   choose_tile(plan, limits);
   choose_channels(plan, limits);
   choose_pool(plan, limits, request);
-  choose_wave(plan);
+  choose_wave(plan, limits);
   if (limits.machine != MachineKind::kCpu) choose_pipeline(plan, limits);
   plan.kernel = checked(plan.kernel);
   return plan;

@@ -15,17 +15,6 @@ constexpr std::uint32_t bytes32(int value) {
 
 }  // namespace
 
-PoolFormat sm90_pool_format(const Problem& problem) {
-  const Limits limits = sm90_limits(1);
-  const int hidden = limits.padded_hidden(problem);
-  const int intermediate = limits.padded_intermediate(problem);
-  // Linear 1's input has one exponent a row, linear 2's a scale every 128 of K.
-  return {.linear1_row_bytes = bytes32(hidden),
-          .linear1_scale_bytes = 4,
-          .linear2_row_bytes = bytes32(intermediate),
-          .linear2_scale_bytes = bytes32(intermediate / 128 * 4)};
-}
-
 PoolFormat sm100_pool_format(const Problem& problem) {
   const Limits limits = sm100_limits(2);
   const int hidden = limits.padded_hidden(problem);
@@ -49,26 +38,6 @@ Limits cpu_limits(int workers, PoolFormatOf pool_format) {
           .tiles = kCpuTiles,
           .channels = kCpuChannels,
           .pipelines = {}};
-}
-
-Limits sm90_limits(int num_sms) {
-  require(num_sms >= 1,
-          ErrorCode::kInvalidArgument,
-          "num_sms is ",
-          num_sms,
-          "; a rank needs at least 1");
-  return {.machine = MachineKind::kSm90,
-          .workers = num_sms,
-          .shared_bytes = kMostSharedBytes,
-          .hidden_granule = 128,
-          .intermediate_granule = 128,
-          // Half of the smallest card; weights want the other half.
-          .symmetric_bytes = 40 * kGiB,
-          .pool_bytes = kGiB,
-          .pool_format = &sm90_pool_format,
-          .tiles = kGpuTiles,
-          .channels = kSm90Channels,
-          .pipelines = kSm90Pipelines};
 }
 
 Limits sm100_limits(int num_sms) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/math.hpp"
 #include "megamoe/plan.hpp"
@@ -12,6 +14,15 @@ namespace megamoe {
 
 /// How a machine lays out pool rows; its own affair, so the machine brings it.
 using PoolFormatOf = PoolFormat (*)(const Problem&);
+
+/// A kernel that is built for a height of tile, with a problem's share of its shared memory.
+struct BuiltKernel {
+  KernelPlan kernel;                   ///< all of it but the widths of blocks
+  std::vector<PlanItem> shared_items;  ///< sum up to kernel.shared_bytes
+  std::string_view why;                ///< its warps are as they are; static storage
+};
+/// The machine's own numbers, of one of its heights.
+using BuiltKernelOf = BuiltKernel (*)(const Problem&, int block_m);
 
 /// What a machine allows. A value; a caller who knows better (a device with less memory, a tuned
 /// table) changes a field.
@@ -27,7 +38,9 @@ struct Limits {
   PoolFormatOf pool_format = nullptr;
   std::span<const TileRule> tiles = {};
   std::span<const ChannelRule> channels = {};
-  std::span<const PipelineRule> pipelines = {};  ///< empty on the CPU
+  bool one_wave = false;          ///< linear 1 of all experts that the ring holds comes first
+  BuiltKernelOf built = nullptr;  ///< null on the CPU, and where the tables stand for kernels
+  std::span<const PipelineRule> pipelines = {};
 
   constexpr int padded_hidden(const Problem& p) const { return align_up(p.hidden, hidden_granule); }
   constexpr int padded_intermediate(const Problem& p) const {
@@ -35,16 +48,12 @@ struct Limits {
   }
 };
 
-/// SM90 and SM100 pool rows as this layer assumes them while no machine says otherwise.
-PoolFormat sm90_pool_format(const Problem& problem);
+/// SM100 pool rows as this layer assumes them while no machine says otherwise.
 PoolFormat sm100_pool_format(const Problem& problem);
 
 /// `workers` pairs of threads of this process. Its symmetric memory is the computer's, which this
 /// function does not look at: symmetric_bytes is kNoBudget.
 Limits cpu_limits(int workers, PoolFormatOf pool_format);
-
-/// As many workers as SMs: one CTA an SM. For a GPU of which a part is used, the part.
-Limits sm90_limits(int num_sms);
 
 /// SMs work in pairs; an odd one stays idle.
 Limits sm100_limits(int num_sms);

@@ -54,8 +54,21 @@ inline constexpr std::array kCpuChannels = {
     ChannelRule{64, 64, 0, "few blocks: the narrowest, so that workers end together"},
 };
 
-// Both GPUs, where tokens are the N of the MMA: its time grows with the tile's height, weights are
-// read through the cache, and so a block should be no higher than its rows.
+// On both GPUs tokens are the N of the MMA: its time grows with the tile's height, weights are read
+// through the cache, and so a block should be no higher than its rows.
+
+// Hopper: three quarters of a tile are its expected rows, since routing is never balanced and a
+// second block of a few rows costs as much as the first.
+inline constexpr std::array kSm90Tiles = {
+    TileRule{6.0, 8, "the memory limit: weights are read for a handful of rows"},
+    TileRule{12.0, 16, "the memory limit: a tile of twice the height is nearly free"},
+    TileRule{24.0, 32, "the memory limit still: one block an expert, with room for imbalance"},
+    TileRule{48.0, 64, "between the limits of memory and of arithmetic"},
+    TileRule{72.0, 96, "between the limits: one block an expert, with room for imbalance"},
+    TileRule{96.0, 128, "arithmetic begins to decide: one block an expert"},
+    TileRule{kAnyRows, 192, "the limit of arithmetic: the highest tile, scales amortised best"},
+};
+
 inline constexpr std::array kGpuTiles = {
     TileRule{8.5, 16, "the memory limit: weights are read for a handful of rows"},
     TileRule{16.5, 32, "the memory limit still: the tile is nearly free"},
@@ -67,15 +80,6 @@ inline constexpr std::array kGpuTiles = {
 
 inline constexpr std::array kSm90Channels = {
     ChannelRule{256, 256, 0, "four slabs of 64 weight rows, one run of packed memory a stage"},
-};
-
-inline constexpr std::array kSm90Pipelines = {
-    PipelineRule{16, 128, 16, 4, "four warpgroups decode; all of shared memory is stages"},
-    PipelineRule{32, 128, 32, 4, "four warpgroups decode; all of shared memory is stages"},
-    PipelineRule{64, 128, 32, 4, "four warpgroups, one set of accumulators each"},
-    PipelineRule{96, 128, 32, 2, "two warpgroups: accumulators need the registers of four"},
-    PipelineRule{128, 128, 32, 2, "two warpgroups: accumulators need the registers of four"},
-    PipelineRule{192, 128, 32, 2, "two warpgroups: accumulators need the registers of four"},
 };
 
 inline constexpr std::array kSm100Channels = {
@@ -136,11 +140,10 @@ constexpr bool has_pipelines(const Tiles& tiles, const Pipelines& pipelines) {
   return true;
 }
 
-static_assert(is_ladder(kCpuTiles) && is_ladder(kGpuTiles));
+static_assert(is_ladder(kCpuTiles) && is_ladder(kSm90Tiles) && is_ladder(kGpuTiles));
 static_assert(ends_in_any(kCpuChannels) && ends_in_any(kSm90Channels) &&
               ends_in_any(kSm100Channels));
-static_assert(has_pipelines(kGpuTiles, kSm90Pipelines) &&
-              has_pipelines(kGpuTiles, kSm100Pipelines));
+static_assert(has_pipelines(kGpuTiles, kSm100Pipelines));
 static_assert(tile_rule_of(kGpuTiles, 8.5).block_m == 16);
 static_assert(tile_rule_of(kGpuTiles, 8.6).block_m == 32);
 static_assert(tile_rule_of(kGpuTiles, 1e9).block_m == 192);

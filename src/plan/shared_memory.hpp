@@ -51,25 +51,6 @@ constexpr SharedPart pull_buffers(const KernelPlan& k) {
   return {"pull_buffers", align_up(k.dispatch_warps * k.pull_bytes, kSwizzleAlignment)};
 }
 
-/// SM90, E4M3 operands: a stage holds the packed codes of the multiplying warpgroups' slabs of 64
-/// weight rows with a 4-bit exponent per 32, the tokens' codes, a scale per token, and two
-/// barriers.
-constexpr SharedSum sm90_shared(const KernelPlan& k, int experts) {
-  const int warpgroups = k.math_warps / 4;
-  const int slab = 64 * k.block_k / 2 + 64 * (k.block_k / 32) / 2;
-  const int tokens = align_up(k.block_m * k.block_k + 4 * k.block_m, 128);
-  const int activations =
-      k.block_m * (k.block_k + 16) + 4 * warpgroups * 4 * k.block_m + k.block_k / 32 * k.block_m;
-  const int outputs = warpgroups * k.store_m * 64 * 2;
-  return {
-      .fixed = {{expert_counts(experts),
-                 pull_buffers(k),
-                 {"staging", align_up(std::max(activations, outputs), kSwizzleAlignment)},
-                 {"row_headers", align_up(warpgroups * k.block_m * 16, kSwizzleAlignment)},
-                 {"barriers", 2 * k.dispatch_warps * kBarrierBytes}}},
-      .stage_bytes = align_up(tokens + warpgroups * slab + 2 * kBarrierBytes, kSwizzleAlignment)};
-}
-
 /// SM100: a stage holds half of the block's tokens (the other half is the paired CTA's), the
 /// weights unpacked to a byte, scales of both (the tokens' in whole groups of 128 rows), and two
 /// barriers.
@@ -89,10 +70,6 @@ constexpr SharedSum sm100_shared(const KernelPlan& k, int experts) {
           .stage_bytes = k.block_m / 2 * k.block_k + weight_rows * k.block_k +
                          align_up(k.block_m, 128) * k.block_k / 32 + weight_rows * k.block_k / 32 +
                          2 * kBarrierBytes};
-}
-
-constexpr SharedSum shared_sum(const KernelPlan& k, int experts) {
-  return k.machine == MachineKind::kSm90 ? sm90_shared(k, experts) : sm100_shared(k, experts);
 }
 
 /// SM100: two accumulators, the tokens' scales (a column per 32 rows, in whole groups of 128) and

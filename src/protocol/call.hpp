@@ -21,8 +21,9 @@ struct Call {
   Workspace workspace;
   Ring ring;
   int experts_per_wave = 1;
-  const std::int32_t* num_tokens =
-      nullptr;                 ///< read on the machine, so that a replayed graph sees new values
+  /// Read on the machine, so that a replayed graph sees new values; null: `fixed_tokens` holds.
+  const std::int32_t* num_tokens = nullptr;
+  std::int32_t fixed_tokens = 0;
   Refusal refusal;             ///< set when the host refuses this rank's input
   Bfloat16* output = nullptr;  ///< y, [tokens][hidden]
 
@@ -33,16 +34,22 @@ struct Call {
 };
 static_assert(std::is_trivially_copyable_v<Call>);
 
+/// Tokens that this rank was told to bring, whether it can or not.
+constexpr std::int32_t asked_tokens(const Call& call) {
+  return call.num_tokens == nullptr ? call.fixed_tokens : *call.num_tokens;
+}
+
 /// This rank's refusal, whether the host or the token count says so.
 constexpr Refusal refusal_of(const Call& call) {
   if (call.refusal.kind != RefusalKind::kNone) return call.refusal;
-  if (*call.num_tokens <= call.problem.capacity) return {};
-  return {RefusalKind::kTooManyTokens, call.peers.rank, *call.num_tokens, 0, 0};
+  const std::int32_t tokens = asked_tokens(call);
+  if (tokens >= 0 && tokens <= call.problem.capacity) return {};
+  return {RefusalKind::kTooManyTokens, call.peers.rank, tokens, 0, 0};
 }
 
 /// Tokens that this rank brings: none when it refuses its input.
 constexpr int live_tokens(const Call& call) {
-  return refusal_of(call).kind == RefusalKind::kNone ? *call.num_tokens : 0;
+  return refusal_of(call).kind == RefusalKind::kNone ? asked_tokens(call) : 0;
 }
 
 /// True when some rank refused its input; known to all roles once barrier 1's gate is open.

@@ -84,6 +84,7 @@ enum class RefusalKind : std::uint32_t {
   kExpertId,
   kMissingExpert,  ///< a local expert has no weights
   kOutput,         ///< null or misaligned
+  kOutputPlace,    ///< in memory that the machine can't write
 };
 
 struct Refusal {

@@ -128,6 +128,9 @@ MEGAMOE_PROTOCOL void conclude_routing(M& m, const Call& call) {
     if (refusal.kind != RefusalKind::kNone) verdict = refusal;
   }
   *call.local(w.verdict) = verdict;
+  if (verdict.kind == RefusalKind::kNone) return;
+  Refusal* kept = call.local(w.kept_refusal);
+  if (kept->kind == RefusalKind::kNone) *kept = verdict;
 }
 
 }  // namespace megamoe

@@ -58,6 +58,8 @@ struct Workspace {
   Sym<FaultRecord> fault;
   Sym<Refusal>
       verdict;  ///< the refusal that this call ends with, kNone mostly; the leader writes it
+  Sym<Refusal> kept_refusal;       ///< the first verdict since the host took it: calls may end long
+                                   ///< before anybody looks
   Sym<std::uint32_t> expert_rows;  ///< [experts_per_rank] rows of the last call, for the host; the
                                    ///< leader writes it
   Sym<RankArrival> arrival;        ///< [ranks] by source rank
@@ -117,6 +119,7 @@ constexpr Workspace Workspace::plan(const Problem& p,
   w.first_bad_pair = carve.take<std::uint64_t>(1);
   w.fault = carve.take<FaultRecord>(1, kLine);
   w.verdict = carve.take<Refusal>(1, kLine);
+  w.kept_refusal = carve.take<Refusal>(1);
   w.expert_rows = carve.take<std::uint32_t>(local_experts, kLine);
   w.arrival = carve.take<RankArrival>(ranks, kLine);
   w.refusals = carve.take<Refusal>(ranks, kLine);

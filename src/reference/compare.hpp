@@ -18,7 +18,10 @@ struct Tolerance {
 };
 
 inline constexpr Tolerance kExactTolerance{.relative_l2 = 0.002, .cell_factor = 1};
-inline constexpr Tolerance kRegroupedTolerance{.relative_l2 = 0.010, .cell_factor = 4};
+// Machines that regroup scales: a flipped code is off by a sixteenth, and a cell may rest on one of
+// them. Measured on an H200: of 262,144 cells two were 5.1 times as far off as exact machines may
+// be.
+inline constexpr Tolerance kRegroupedTolerance{.relative_l2 = 0.010, .cell_factor = 8};
 
 struct ComparedCell {
   std::int64_t token = -1;  // -1: there is none

@@ -74,15 +74,33 @@ std::unique_ptr<MachineWeights> CpuMachine::make_weights(const Problem& problem)
   return std::make_unique<CpuWeights>(problem);
 }
 
-bool CpuMachine::run(const Call& call,
-                     const Plan& plan,
-                     const MachineWeights& weights,
-                     std::uint64_t timeout_ms) {
+void CpuMachine::begin(const Call& call,
+                       const Plan& plan,
+                       const MachineWeights& weights,
+                       const CallOrder& order) {
+  require(!order.stream,
+          ErrorCode::kInvalidArgument,
+          "a stream is given; the cpu machine has none: forward() does the call");
   const cpu::BlockChannels channels{.linear1 = plan.kernel.linear1_block_n,
                                     .linear2 = plan.kernel.linear2_block_n};
   // The only weights that this machine makes.
   const auto& packed = static_cast<const CpuWeights&>(weights).packed();
-  return workers_.run(call, packed, channels, timeout_ms);
+  // Who gave up says so in the fault record.
+  static_cast<void>(workers_.run(call, packed, channels, order.timeout_ms));
+}
+
+std::vector<double> CpuMachine::time_calls(const Call& call,
+                                           const Plan& plan,
+                                           const MachineWeights& weights,
+                                           std::uint64_t timeout_ms,
+                                           const TimedCalls& what) {
+  constexpr double kMicrosecondsPerMillisecond = 1e3;
+  std::vector<double> microseconds;
+  for (int i = 0; i < what.warm_up + what.calls; ++i) {
+    begin(call, plan, weights, {.timeout_ms = timeout_ms});
+    if (i >= what.warm_up) microseconds.push_back(times().total * kMicrosecondsPerMillisecond);
+  }
+  return microseconds;
 }
 
 PhaseTimes CpuMachine::times() const {

@@ -96,6 +96,12 @@ std::string refusal_sentence(const Refusal& refusal, const Problem& problem) {
                       " is at address ",
                       refusal.value,
                       "; it must be a multiple of 16 and not null");
+    case RefusalKind::kOutputPlace:
+      return sentence("output of ",
+                      rank,
+                      " is at address ",
+                      refusal.value,
+                      ", which its machine can't write: it must lie in memory of the rank's card");
   }
   return sentence("refusal ", static_cast<int>(refusal.kind), " of ", rank);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,20 +50,29 @@ class Station {
   const LayerOptions& options() const { return options_; }
   RankMachine& machine() { return *machine_; }
   const std::string& machine_name() const { return machine_name_; }
+  MemoryKind& kind() const { return machine_->memory(); }
   const SymmetricMemory& memory() const { return *memory_; }
   const Workspace& workspace() const { return workspace_; }
   const Plan& plan() const { return plan_; }
 
-  /// The plan of a call with so many tokens, from now on plan().
-  const Plan& plan_for(int num_tokens);
+  /// The plan of a call with so many tokens, from now on plan(). `expected` of 0: the layer's own
+  /// hint, else `num_tokens`.
+  const Plan& plan_for(int num_tokens, int expected);
 
-  /// Throws Error(kRunFailed) unless a call may begin.
-  void require_usable();
-  /// Around the machine's part of a call: one that throws in between counts as abandoned.
-  void begin_call();
-  void end_call() { failure_.clear(); }
-  /// Notes why a call was abandoned, and throws Error(kRunFailed) with the sentence.
-  [[noreturn]] void fail_by_fault_record();
+  /// Throws Error(kRunFailed) when a call has failed since the last reset().
+  void require_usable() const;
+  /// The same when a peer has died or left: looks into symmetric memory.
+  void require_peers();
+  /// Around the machine's part of a call's beginning: one that throws in between counts as
+  /// abandoned, and the peers are told.
+  void begin_call(const Call& call, const std::function<void()>& work);
+  /// Tells every rank not to wait for this one in a call.
+  void stop_peers();
+  /// Of the calls that are over: throws Error(kRunFailed) for one that was abandoned, with its
+  /// sentence, and Error(kInvalidArgument) for the first one that was refused since the last look.
+  void require_good_calls();
+  /// The last call that was begun.
+  const Call& last_call() const { return last_call_; }
 
   /// Collective: brings every counter and epoch back to the start.
   void reset();
@@ -71,9 +81,12 @@ class Station {
   Station(std::shared_ptr<Link> link, LayerOptions options);
 
   std::string configure(const Problem& problem);
+  void settle_plan();
   [[noreturn]] void fail(const std::string& why);
   void note_death(int rank);
   void depart();
+
+  [[noreturn]] void fail_by_fault_record();
 
   template <class T>
   T* local(Sym<T> place) const {
@@ -89,6 +102,7 @@ class Station {
   std::unique_ptr<SymmetricMemory> memory_;
   std::array<std::atomic<bool>, kMaxRanks> is_dead_{};
   std::string failure_;  // why no call may begin before reset()
+  Call last_call_;
   std::atomic_flag is_taken_;
   std::shared_ptr<void> watch_;  // last: its thread uses the rest
 };

@@ -139,7 +139,7 @@ class Verbs(CliCase):
     def test_doctor(self):
         text = self.succeed("doctor")
         for word in ("cores", "instruction sets", "memory", "huge pages", "memfd", "file size limit", "open files limit",
-                     "ranks as processes", "ranks as threads", "machine cpu", "machine sm90", "machine sm100", "version"):
+                     "ranks as processes", "ranks as threads", "machine cpu", "machine sm90", "machine sm100", "version", "cuda"):
             self.assertIn(word, text)
         facts = self.succeed_json("doctor")
         self.assertTrue(facts["can_run"])

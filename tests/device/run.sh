@@ -2,7 +2,8 @@
 # Everything that needs a Hopper card, in one go, on a machine that has one: tests/device/run.sh [cmake arguments...]
 #
 #   BUILD=folder         where to build; build/device by default
-#   EXECUTABLES=folder   sm90_device_test and co_residence_probe lie there, built before: nothing is built
+#   EXECUTABLES=folder   sm90_device_test, layer_device_test and co_residence_probe lie there, built before: nothing is
+#                        built
 #   GTEST_SOURCE=folder  GoogleTest's source, where it is not installed (Debian: /usr/src/googletest). Other packages
 #                        that are missing: -DFETCHCONTENT_SOURCE_DIR_HWY=folder, _CLI11, _NLOHMANN_JSON
 #   MEASURE=1            also builds the measurements, and prints them
@@ -25,18 +26,22 @@ if [ -z "${EXECUTABLES:-}" ]; then
   fi
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DMEGAMOE_CUDA=ON -DMEGAMOE_BUILD_TESTS=ON \
     -DMEGAMOE_SM90_MEASURE="${MEASURE:-0}" "$@"
-  cmake --build "$build" -j "$(nproc)" --target sm90_device_test co_residence_probe
+  cmake --build "$build" -j "$(nproc)" --target sm90_device_test layer_device_test co_residence_probe
   EXECUTABLES=$build/tests/device
+  cp "$build/tests/layer_device/layer_device_test" "$EXECUTABLES"
 fi
 tests=$EXECUTABLES/sm90_device_test
+layers=$EXECUTABLES/layer_device_test
 
 suites=$(mktemp -d)
 trap 'rm -rf "$suites"' EXIT
 {
-  for suite in $("$tests" --gtest_list_tests | grep '^[A-Z][A-Za-z0-9/]*\.'); do
-    name=${suite%.}
-    echo "add_test($name \"$tests\" \"--gtest_filter=$suite*\")"
-    echo "set_tests_properties($name PROPERTIES TIMEOUT 120 SKIP_REGULAR_EXPRESSION \"these kernels are for\")"
+  for executable in "$tests" "$layers"; do
+    for suite in $("$executable" --gtest_list_tests | grep '^[A-Z][A-Za-z0-9/]*\.'); do
+      name=${suite%.}
+      echo "add_test($name \"$executable\" \"--gtest_filter=$suite*\")"
+      echo "set_tests_properties($name PROPERTIES TIMEOUT 120 SKIP_REGULAR_EXPRESSION \"these kernels are for\")"
+    done
   done
   for tool in memcheck synccheck racecheck; do
     echo "add_test(sanitizer/$tool sh \"$here/sanitize.sh\" $tool \"$tests\")"

@@ -4,7 +4,8 @@ import re
 
 # Values without work in them; every layer may include them, and they include only each other.
 VOCABULARY = {"megamoe/error.hpp", "megamoe/problem.hpp", "megamoe/plan.hpp", "megamoe/version.hpp",
-              "megamoe/weights.hpp", "megamoe/layer_options.hpp", "megamoe/call_report.hpp"}
+              "megamoe/weights.hpp", "megamoe/layer_options.hpp", "megamoe/call_report.hpp",
+              "megamoe/card.hpp"}
 
 # The rest of include/megamoe, as a layer.
 PUBLIC = "megamoe"

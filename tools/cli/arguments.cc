@@ -130,7 +130,8 @@ Activation activation_of(const ActivationArguments& arguments, const Activation&
 void add_machine(CLI::App& verb, RunArguments& to) {
   verb.add_option("--machine", to.layer.machine, "auto: a GPU that this build knows, else the CPU")
       ->check(one_of({"auto", "cpu", "sm90", "sm100"}));
-  add_whole_number(verb, "--num-sms", to.num_sms, {.least = 1}, "SMs of a GPU that may be used");
+  add_whole_number(
+      verb, "--num-sms", to.layer.num_sms, {.least = 1}, "SMs of a GPU that may be used");
   add_whole_number(
       verb, "--pool-rows", to.layer.pool_rows, {.least = 1}, "rows of the pool, rounded up to 384");
   add_whole_number(verb,
@@ -153,7 +154,7 @@ void add_run(CLI::App& verb, RunArguments& to) {
                    "--workers",
                    to.layer.workers,
                    {.least = 1},
-                   "of a rank (default: cores / ranks, at least 1)");
+                   "CPU: of a rank (default: cores / ranks, at least 1)");
   add_whole_number(verb,
                    "--capacity",
                    to.capacity,
@@ -162,7 +163,9 @@ void add_run(CLI::App& verb, RunArguments& to) {
   verb.add_option("--isa",
                   to.layer.instruction_set,
                   "instruction set of the CPU machine (default: the best there is)");
-  verb.add_option("--numerics", to.numerics, "fast or exact, for machines that have both")
+  verb.add_option("--numerics",
+                  to.layer.numerics,
+                  "fast or exact, for machines that have both (default fast)")
       ->check(one_of({"fast", "exact"}));
   add_whole_number(
       verb, "--timeout-ms", to.layer.timeout_ms, {.least = 0}, "bound of every wait; 0: none");

@@ -37,9 +37,7 @@ struct RunArguments {
   std::optional<int> ranks;
   std::optional<std::int64_t> capacity;
   std::string launch = "threads";
-  std::string numerics;
-  std::optional<int> num_sms;
-  LayerOptions layer;  ///< machine, instruction set, workers, pool rows, budget, timeout
+  LayerOptions layer;  ///< all that it has
 
   bool in_processes() const { return launch == "processes"; }
 };

@@ -1,18 +1,17 @@
 #include <algorithm>
 #include <chrono>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <set>
 
 #include "base/check.hpp"
+#include "cli/bench_record.hpp"
 #include "cli/bench_tokens.hpp"
 #include "cli/layer_run.hpp"
 #include "cli/numbers.hpp"
 #include "cli/problem_json.hpp"
 #include "cli/progress.hpp"
-#include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "megamoe/ceilings.hpp"
 #include "megamoe/version.hpp"
@@ -27,41 +26,12 @@ struct BenchVerb {
   WeightOptions weight_options;
   ActivationArguments activation;
   RunArguments run;
-  std::vector<int> tokens = {1, 8, 32, 128, 512};
+  std::vector<int> tokens;  ///< empty: the machine's usual ones
   int calls = 20;
   double seconds = 5;
   std::uint64_t seed = 1;
   bool json = false;
 };
-
-/// One T: what a rank's clock saw, and what had to be done.
-struct Record {
-  int tokens = 0;  ///< of a rank
-  std::vector<double> microseconds;
-  std::uint64_t rows = 0;  ///< (token, expert) pairs of all ranks, of the median call's kind
-  std::uint64_t active_experts = 0;  ///< with rows
-
-  double median() const { return microseconds[microseconds.size() / 2]; }  // sorted
-};
-
-/// Bytes of an expert as canonical MXFP4: codes and a scale for 32.
-std::uint64_t expert_bytes(const Problem& p) {
-  const auto values =
-      3 * static_cast<std::uint64_t>(p.hidden) * static_cast<std::uint64_t>(p.intermediate);
-  return values / 2 + values / 32;
-}
-
-/// What must cross the memory bus whatever the implementation: active experts' weights, token rows
-/// in, y out.
-std::uint64_t needed_bytes(const Problem& p, const Record& r) {
-  const auto tokens = static_cast<std::uint64_t>(r.tokens) * static_cast<std::uint64_t>(p.ranks);
-  const auto hidden = static_cast<std::uint64_t>(p.hidden);
-  return r.active_experts * expert_bytes(p) + tokens * (hidden + hidden / 32 + 2 * hidden);
-}
-
-double needed_flops(const Problem& p, const Record& r) {
-  return 6.0 * p.hidden * p.intermediate * static_cast<double>(r.rows);
-}
 
 /// What one rank measured for each T, as text for the launcher.
 class RankBench {
@@ -72,8 +42,11 @@ class RankBench {
   std::string run(Layer& layer, Group& group) {
     nlohmann::json records = nlohmann::json::array();
     for (const int count : arguments_.tokens)
-      records.push_back(measure(layer, group, count));
+      records.push_back(layer.device() < 0 ? measure(layer, group, count)
+                                           : measure_on_card(layer, group, count));
     return nlohmann::json{{"machine", layer.machine()},
+                          {"is_gpu", layer.device() >= 0},
+                          {"cards", cards(layer, group)},
                           {"workers", layer.workers()},
                           {"weight_bytes", layer.weight_bytes()},
                           {"symmetric_bytes", layer.symmetric_bytes()},
@@ -88,8 +61,8 @@ class RankBench {
   /// cache.
   nlohmann::json measure(Layer& layer, Group& group, int count) {
     std::vector<double> times;
-    std::uint64_t rows = 0;
-    std::uint64_t active = 0;
+    Tally tally;
+    CallReport report;
     const int calls = agreed_calls(layer, group, count);
     Progress progress(sentence("calls of ", count, " tokens"),
                       static_cast<std::uint64_t>(calls),
@@ -98,16 +71,55 @@ class RankBench {
       progress.advance_to(static_cast<std::uint64_t>(call));
       tokens_.load(layer, group.rank(), count, call + 1);
       const auto start = Clock::now();
-      const CallReport report =
-          layer.forward({.num_tokens = count, .output = output(layer, count)});
+      report = layer.forward({.num_tokens = count, .output = output(layer, count)});
       times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+      tally.add(report);
+    }
+    return record_of(times, tally, report);
+  }
+
+  /// How many cards the ranks are on; 0 on a CPU.
+  static int cards(const Layer& layer, Group& group) {
+    std::set<std::string> seen;
+    for (const std::string& device : group.gather(std::to_string(layer.device())))
+      if (device != "-1") seen.insert(device);
+    return static_cast<int>(seen.size());
+  }
+
+  /// The same call again and again, with caches flushed in between, by the card's clock.
+  nlohmann::json measure_on_card(Layer& layer, Group& group, int count) {
+    tokens_.load(layer, group.rank(), count, 0);
+    group.gather("");
+    const CallTimings timings = layer.time_calls({.num_tokens = count, .calls = arguments_.calls});
+    Tally tally;
+    for (std::size_t call = 0; call < timings.microseconds.size(); ++call)
+      tally.add(timings.last);
+    return record_of(timings.microseconds, tally, timings.last);
+  }
+
+  /// What the experts of a rank got, over calls.
+  struct Tally {
+    std::uint64_t rows = 0, active = 0, moved = 0;
+
+    void add(const CallReport& report) {
       for (const std::uint32_t expert_rows : report.expert_rows) {
         rows += expert_rows;
         active += expert_rows > 0 ? 1 : 0;
       }
+      moved += report.bytes_pulled + report.bytes_pushed;
     }
-    std::sort(times.begin(), times.end());
-    return {{"microseconds", times}, {"rows", rows}, {"active", active}};
+  };
+
+  static nlohmann::json record_of(const std::vector<double>& microseconds,
+                                  const Tally& tally,
+                                  const CallReport& last) {
+    const PhaseTimes& t = last.times;
+    return {{"microseconds", microseconds},
+            {"rows", tally.rows},
+            {"active", tally.active},
+            {"moved", tally.moved},
+            {"block_m", last.block_m},
+            {"phases", {t.route, t.compute, t.meet, t.combine, t.finish, t.total}}};
   }
 
   /// As many calls as asked for, fewer when they are slow; every rank makes the same number.
@@ -138,68 +150,39 @@ class RankBench {
   std::vector<Pack> output_;
 };
 
-/// Times are rank 0's (a call ends for all ranks together); rows and experts are all ranks'.
-std::vector<Record> gather(const BenchVerb& arguments, const std::vector<nlohmann::json>& ranks) {
-  std::vector<Record> records;
+/// A call ends for all ranks together, so its time is the least of the ranks': of the one that came
+/// last. Rows and experts are all ranks'.
+std::vector<BenchRecord> gather(const BenchVerb& arguments,
+                                const std::vector<nlohmann::json>& ranks) {
+  std::vector<BenchRecord> records;
   for (std::size_t i = 0; i < arguments.tokens.size(); ++i) {
-    Record record{.tokens = arguments.tokens[i],
-                  .microseconds = ranks[0]["records"][i]["microseconds"]};
+    const auto& first = ranks[0]["records"][i];
+    const auto& t = first["phases"];
+    BenchRecord record{.tokens = arguments.tokens[i],
+                       .microseconds = first["microseconds"],
+                       .block_m = first["block_m"],
+                       .phases = {t[0], t[1], t[2], t[3], t[4], t[5]}};
     for (const nlohmann::json& rank : ranks) {
-      record.rows += rank["records"][i]["rows"].get<std::uint64_t>();
-      record.active_experts += rank["records"][i]["active"].get<std::uint64_t>();
+      const auto& of_rank = rank["records"][i];
+      for (std::size_t call = 0; call < record.microseconds.size(); ++call)
+        record.microseconds[call] =
+            std::min(record.microseconds[call], of_rank["microseconds"][call].get<double>());
+      record.rows += of_rank["rows"].get<std::uint64_t>();
+      record.active_experts += of_rank["active"].get<std::uint64_t>();
+      record.moved_bytes += of_rank["moved"].get<std::uint64_t>();
     }
     record.rows /= record.microseconds.size();
     record.active_experts /= record.microseconds.size();
+    record.moved_bytes /= record.microseconds.size();
+    std::sort(record.microseconds.begin(), record.microseconds.end());
     records.push_back(record);
   }
   return records;
 }
 
-void print_table(const Problem& problem,
-                 const std::vector<Record>& records,
-                 const Ceilings& ceilings) {
-  std::cout
-      << "ceilings here  " << fixed(ceilings.read_bytes_per_second * 1e-9, 1) << " GB/s read, "
-      << fixed(ceilings.flops_per_second * 1e-9, 0) << " GFLOP/s\n"
-      << "     T  calls   median us      min us      max us     GB/s  of it   GFLOP/s  of it\n";
-  for (const Record& r : records) {
-    const double seconds = r.median() * 1e-6;
-    const double bytes = static_cast<double>(needed_bytes(problem, r)) / seconds;
-    const double flops = needed_flops(problem, r) / seconds;
-    std::cout << std::setw(6) << r.tokens << std::setw(7) << r.microseconds.size() << std::setw(12)
-              << fixed(r.median(), 1) << std::setw(12) << fixed(r.microseconds.front(), 1)
-              << std::setw(12) << fixed(r.microseconds.back(), 1) << std::setw(9)
-              << fixed(bytes * 1e-9, 1) << std::setw(6)
-              << fixed(100 * bytes / ceilings.read_bytes_per_second, 0) << "%" << std::setw(9)
-              << fixed(flops * 1e-9, 0) << std::setw(6)
-              << fixed(100 * flops / ceilings.flops_per_second, 0) << "%\n";
-  }
-}
-
-nlohmann::ordered_json record_json(const Problem& problem,
-                                   const Record& r,
-                                   const Ceilings& ceilings) {
-  const double seconds = r.median() * 1e-6;
-  const auto bytes = needed_bytes(problem, r);
-  const double flops = needed_flops(problem, r);
-  return {{"tokens", r.tokens},
-          {"calls", r.microseconds.size()},
-          {"median_us", r.median()},
-          {"min_us", r.microseconds.front()},
-          {"max_us", r.microseconds.back()},
-          {"rows", r.rows},
-          {"active_experts", r.active_experts},
-          {"needed_bytes", bytes},
-          {"gb_per_s", static_cast<double>(bytes) / seconds * 1e-9},
-          {"share_of_read_ceiling",
-           static_cast<double>(bytes) / seconds / ceilings.read_bytes_per_second},
-          {"tflop_per_s", flops / seconds * 1e-12},
-          {"share_of_flop_ceiling", flops / seconds / ceilings.flops_per_second}};
-}
-
 void print_json(const LayerRun& run,
                 const nlohmann::json& rank,
-                const std::vector<Record>& records,
+                const std::vector<BenchRecord>& records,
                 const Ceilings& ceilings) {
   const Problem& p = run.problem;
   nlohmann::ordered_json json = {{"problem", problem_json(run.problem)},
@@ -213,12 +196,30 @@ void print_json(const LayerRun& run,
                                   {{"read_gb_per_s", ceilings.read_bytes_per_second * 1e-9},
                                    {"gflop_per_s", ceilings.flops_per_second * 1e-9}}},
                                  {"records", nlohmann::ordered_json::array()}};
-  for (const Record& record : records)
+  for (const BenchRecord& record : records)
     json["records"].push_back(record_json(p, record, ceilings));
   std::cout << json.dump(2) << "\n";
 }
 
-ExitCode bench(const BenchVerb& arguments) {
+std::vector<int> usual_tokens(const std::string& machine) {
+  if (machine == "sm90") return {1, 8, 32, 128, 512, 2048, 8192};
+  return {1, 8, 32, 128, 512};
+}
+
+/// Of all ranks together: measured here of a CPU, whose ranks share it, else the card's.
+Ceilings ceilings_of(const LayerRun& run, const nlohmann::json& rank) {
+  if (rank["is_gpu"].get<bool>()) {
+    Ceilings all = ceilings_of_h200();
+    all.read_bytes_per_second *= rank["cards"].get<int>();
+    all.flops_per_second *= rank["cards"].get<int>();
+    return all;
+  }
+  LayerOptions options = run.arguments.layer;
+  return measure_ceilings(options, rank["workers"].get<int>() * run.problem.ranks);
+}
+
+ExitCode bench(BenchVerb arguments) {
+  if (arguments.tokens.empty()) arguments.tokens = usual_tokens(arguments.run.layer.machine);
   require(arguments.seconds >= 0,
           ErrorCode::kInvalidArgument,
           "--seconds is ",
@@ -254,13 +255,14 @@ ExitCode bench(const BenchVerb& arguments) {
   std::vector<nlohmann::json> ranks;
   for (const std::string& text : results)
     ranks.push_back(nlohmann::json::parse(text));
-  const std::vector<Record> records = gather(arguments, ranks);
-  const Ceilings ceilings =
-      measure_ceilings(run.arguments.layer, ranks[0]["workers"].get<int>() * run.problem.ranks);
+  const std::vector<BenchRecord> records = gather(arguments, ranks);
+  const Ceilings ceilings = ceilings_of(run, ranks[0]);
   if (arguments.json)
     print_json(run, ranks[0], records, ceilings);
+  else if (ranks[0]["is_gpu"].get<bool>())
+    print_gpu_table(run.problem, records, ceilings);
   else
-    print_table(run.problem, records, ceilings);
+    print_cpu_table(run.problem, records, ceilings);
   return kGood;
 }
 
@@ -273,7 +275,7 @@ void add_tokens(CLI::App& verb, std::vector<int>& to) {
               to.push_back(static_cast<int>(
                   parse_whole_number("--tokens", text, {.least = 1, .most = kMaxCapacity})));
           },
-          "of a rank, a list (default 1,8,32,128,512)")
+          "of a rank, a list (default 1,8,32,128,512; on sm90 also 2048,8192)")
       ->delimiter(',');
 }
 

@@ -44,17 +44,18 @@ float* BenchTokens::weights(std::int64_t token) {
 }
 
 void BenchTokens::load(Layer& layer, int rank, int count, int call) const {
-  const LayerInputs inputs = layer.inputs();
   const std::int64_t first = (std::int64_t{call} * problem_.ranks + rank) * count;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t from = (first + i) % count_;
-    const auto copy = [&](const auto& store, auto* inputs_of_rank, std::int64_t width) {
-      std::copy_n(store.begin() + from * width, width, inputs_of_rank + i * width);
-    };
-    copy(codes_, inputs.tokens.data(), problem_.hidden);
-    copy(scales_, inputs.token_scales.data(), problem_.hidden / 32);
-    copy(ids_, inputs.topk_ids.data(), problem_.topk);
-    copy(weights_, inputs.topk_weights.data(), problem_.topk);
+  // A window may go round the end of the store.
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t from = (first + done) % count_;
+    const std::int64_t run = std::min(count - done, count_ - from);
+    layer.set_quantized_tokens(done,
+                               run,
+                               &codes_[extent(from * problem_.hidden)],
+                               &scales_[extent(from * problem_.hidden / 32)]);
+    layer.set_routing(
+        done, run, &ids_[extent(from * problem_.topk)], &weights_[extent(from * problem_.topk)]);
+    done += run;
   }
 }
 
@@ -82,13 +83,15 @@ BenchRun bench_of_shape(const LayerShape& shape,
                         const RunArguments& arguments,
                         int most) {
   const int ranks = ranks_of(arguments);
+  // A card's caches are flushed instead.
+  const std::int64_t windows = arguments.layer.machine == "sm90" ? 1 : kWindows;
   const SyntheticLayer layer{
       .hidden = shape.hidden,
       .intermediate = shape.intermediate,
       .experts = shape.experts,
       .topk = shape.topk,
       .tokens =
-          std::clamp(kWindows * most * ranks, kFewestTokens, std::int64_t{kMaxCapacity} * ranks),
+          std::clamp(windows * most * ranks, kFewestTokens, std::int64_t{kMaxCapacity} * ranks),
       .ranks = ranks,
       .seed = seed};
   validate(layer);

@@ -14,6 +14,7 @@ struct CheckVerb {
   WeightArguments weights;
   ActivationArguments activation;
   std::string input, output;
+  std::string numerics = "exact";
   bool json = false;
 };
 
@@ -30,7 +31,10 @@ std::vector<Bfloat16> read_rows(const std::string& path, const LayerRun& run) {
 
 ExitCode check(const CheckVerb& arguments) {
   const LayerRun run = open_run(arguments.weights, arguments.input, arguments.activation, {});
-  const Judgement judgement = judge(run, read_rows(arguments.output, run));
+  const Judgement judgement =
+      judge(run,
+            read_rows(arguments.output, run),
+            arguments.numerics == "fast" ? kRegroupedTolerance : kExactTolerance);
   if (arguments.json)
     std::cout << judgement.to_json().dump(2) << "\n";
   else
@@ -48,6 +52,11 @@ void add_check(CLI::App& app, Action& action) {
   verb->add_option("--input", arguments->input, "the tokens that the output belongs to")
       ->required();
   verb->add_option("--output", arguments->output, "the file to judge")->required();
+  verb->add_option(
+          "--numerics",
+          arguments->numerics,
+          "of the machine that wrote it, which decides how far it may be off (default exact)")
+      ->check(CLI::IsMember(std::vector<std::string>{"fast", "exact"}));
   add_activation(*verb, arguments->activation);
   verb->add_flag("--json", arguments->json, "print the judgement as JSON");
   verb->callback([&action, arguments] { action = [arguments] { return check(*arguments); }; });

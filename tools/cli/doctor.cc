@@ -97,6 +97,7 @@ Finding limit(const std::string& name,
 std::string run_tiny_layer(Group group) {
   const Problem problem{.ranks = 2, .experts = 2, .hidden = 32, .intermediate = 32};
   LayerOptions options;
+  options.machine = "cpu";
   options.workers = 1;
   options.timeout_ms = 10'000;
   Layer layer(group, problem, options);
@@ -106,9 +107,9 @@ std::string run_tiny_layer(Group group) {
                     .linear1_scale = zeros.data(),
                     .linear2 = zeros.data(),
                     .linear2_scale = zeros.data()});
-  const LayerInputs inputs = layer.inputs();
-  inputs.topk_ids[0] = 1 - group.rank();
-  inputs.topk_weights[0] = 1;
+  const std::int64_t id = 1 - group.rank();
+  const float weight = 1;
+  layer.set_routing(0, 1, &id, &weight);
   alignas(16) std::uint16_t output[32];
   static_cast<void>(layer.forward({.num_tokens = 1, .output = output}));
   return layer.machine();
@@ -124,6 +125,29 @@ Finding trial(const std::string& name, Launch* launch) {
     return {name, Verdict::kAbsent, result.cause().sentence};
   } catch (const Error& error) {
     return {name, Verdict::kAbsent, error.what()};
+  }
+}
+
+/// The cards, and for each pair of them whether a layer can have ranks on both.
+void add_cards(const Computer& computer, std::vector<Finding>& found) {
+  const bool has_cards = !computer.cards.empty();
+  found.push_back({"cuda", has_cards ? Verdict::kGood : Verdict::kAbsent, computer.cuda});
+  for (std::size_t i = 0; i < computer.cards.size(); ++i) {
+    const Card& card = computer.cards[i];
+    std::string gaps;
+    for (const int other : card.unreachable)
+      gaps += (gaps.empty() ? "; can't reach card " : ", ") + std::to_string(other);
+    found.push_back(
+        {sentence("card ", i),
+         gaps.empty() ? Verdict::kGood : Verdict::kSlower,
+         sentence(card.name,
+                  ", ",
+                  card.sms,
+                  " SMs, ",
+                  bytes_text(card.memory),
+                  ", compute capability ",
+                  card.capability,
+                  computer.cards.size() > 1 && gaps.empty() ? "; reaches all others" : gaps)});
   }
 }
 
@@ -175,6 +199,7 @@ Diagnosis diagnose() {
                         "weights, symmetric memory and mapped files must fit (ulimit -v)"));
   found.push_back(processes);
   found.push_back(threads);
+  add_cards(computer, found);
   for (const Ability& machine : computer.machines)
     found.push_back(of_ability("machine " + machine.name, machine, "can be chosen"));
   return diagnosis;

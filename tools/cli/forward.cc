@@ -171,7 +171,7 @@ ExitCode forward(const ForwardVerb& arguments) {
   const CallFacts facts =
       gather(launch(run, [&](Group group) { return run_rank(run, output, std::move(group)); }));
   std::optional<Judgement> judgement;
-  if (arguments.verify) judgement = judge(run, output.y());
+  if (arguments.verify) judgement = judge(run, output.y(), tolerance_of(facts.machine));
   output.commit();
   const Judgement* const verdict = judgement ? &*judgement : nullptr;
   if (arguments.json)

@@ -71,7 +71,14 @@ nlohmann::ordered_json Judgement::to_json() const {
           {"worst_cell", cell_json(comparison.worst)}};
 }
 
-Judgement judge(const LayerRun& run, std::span<const Bfloat16> y) {
+Tolerance tolerance_of(const std::string& machine) {
+  const std::string_view ending = "/fast";
+  const bool is_fast = machine.size() >= ending.size() &&
+                       machine.compare(machine.size() - ending.size(), ending.size(), ending) == 0;
+  return is_fast ? kRegroupedTolerance : kExactTolerance;
+}
+
+Judgement judge(const LayerRun& run, std::span<const Bfloat16> y, const Tolerance& tolerance) {
   const std::int64_t count = std::min(kMostCompared, run.total_tokens());
   const Sample sample = sample_of(run, y, count);
   const auto rows = static_cast<std::uint64_t>(count * run.problem.topk);
@@ -88,7 +95,7 @@ Judgement judge(const LayerRun& run, std::span<const Bfloat16> y) {
                                                     .ids = sample.ids.data(),
                                                     .routing_weights = sample.weights.data()},
                                                    options);
-  return {.comparison = compare(sample.y, wanted, run.problem.hidden),
+  return {.comparison = compare(sample.y, wanted, run.problem.hidden, tolerance),
           .compared_tokens = count,
           .total_tokens = run.total_tokens()};
 }

@@ -21,8 +21,11 @@ struct Judgement {
   nlohmann::ordered_json to_json() const;
 };
 
+/// What a machine by this name may differ by.
+Tolerance tolerance_of(const std::string& machine);
+
 /// Compares `y` [T, H] with the reference; of many tokens an evenly spread sample, since the
 /// reference takes seconds for what a machine does in milliseconds.
-Judgement judge(const LayerRun& run, std::span<const Bfloat16> y);
+Judgement judge(const LayerRun& run, std::span<const Bfloat16> y, const Tolerance& tolerance);
 
 }  // namespace megamoe::cli

@@ -1,9 +1,11 @@
 #include "cli/layer_run.hpp"
 
 #include <algorithm>
+#include <iostream>
 
 #include "base/check.hpp"
 #include "cli/progress.hpp"
+#include "megamoe/computer.hpp"
 
 namespace megamoe::cli {
 namespace {
@@ -51,17 +53,36 @@ int capacity_of(const RunArguments& arguments, const std::vector<TokenRange>& to
   return static_cast<int>(capacity);
 }
 
+/// Ranks that are processes have the CPU alone. That is settled here, as asking for a GPU would
+/// start its driver in the process that is going to fork.
+RunArguments of_launch(RunArguments arguments) {
+  std::string& machine = arguments.layer.machine;
+  if (!arguments.in_processes() || machine == "cpu") return arguments;
+  require(machine == "auto",
+          ErrorCode::kUnsupportedMachine,
+          "--launch is processes; machine ",
+          machine,
+          " takes ranks that are threads of one process");
+  machine = "cpu";
+  return arguments;
+}
+
 }  // namespace
 
 void require_machine_flags(const RunArguments& arguments) {
-  const std::string& machine = arguments.layer.machine;
-  const bool is_cpu = machine == "auto" || machine == "cpu";
-  require(!is_cpu || arguments.numerics != "fast",
+  const bool is_cpu = arguments.layer.machine == "cpu";
+  const bool is_gpu = !is_cpu && arguments.layer.machine != "auto";
+  require(!is_cpu || arguments.layer.numerics != "fast",
           ErrorCode::kUnsupportedMachine,
           "--numerics is fast; the cpu machine has exact only");
-  require(!is_cpu || !arguments.num_sms,
+  require(!is_cpu || arguments.layer.num_sms == 0,
           ErrorCode::kInvalidArgument,
           "--num-sms is given; the cpu machine takes --workers");
+  require(!is_gpu || arguments.layer.workers == 0,
+          ErrorCode::kInvalidArgument,
+          "--workers is given; the ",
+          arguments.layer.machine,
+          " machine takes --num-sms");
 }
 
 void require_possible(const LayerRun& run) {
@@ -77,7 +98,7 @@ LayerRun open_run(const WeightArguments& weights,
                .weights = open_weights(weights.path, weights.options),
                .input = std::make_unique<InputFile>(input_path),
                .tokens = {},
-               .arguments = arguments};
+               .arguments = of_launch(arguments)};
   const WeightFacts& facts = run.weights->facts();
   require_same(weights.path, facts.hidden, input_path, run.input->hidden(), "hidden size");
   run.tokens = ranges_of(run.input->tokens_per_rank(arguments.ranks));
@@ -122,8 +143,36 @@ void require_known_experts(const InputFile& input,
   }
 }
 
+namespace {
+
+/// Unless it is said otherwise, a GPU's are.
+bool takes_fast_numerics(const LayerRun& run) {
+  return run.arguments.layer.numerics != "exact" && machine_of(run.arguments.layer) != "cpu";
+}
+
+/// Collective: of all ranks' experts, since one layer has one kind of numerics.
+bool all_fit_fast_numerics(Group& group, const LayerRun& run) {
+  const int experts = run.problem.experts_per_rank();
+  ExpertScratch scratch;
+  bool fits = true;
+  for (int local = 0; fits && local < experts; ++local)
+    fits = fits_fast_numerics(run.problem,
+                              run.weights->expert(group.rank() * experts + local, scratch));
+  const std::vector<std::string> all = group.gather(fits ? "fits" : "", 0);
+  const auto odd = std::find(all.begin(), all.end(), "");
+  if (odd == all.end()) return true;
+  if (group.rank() == 0)
+    std::cerr << "megamoe: numerics fast can't hold the exponents of rank " << odd - all.begin()
+              << "'s weights exactly: exact is taken\n";
+  return false;
+}
+
+}  // namespace
+
 Layer make_layer(Group& group, const LayerRun& run) {
-  Layer layer(group, run.problem, run.arguments.layer);
+  LayerOptions options = run.arguments.layer;
+  if (takes_fast_numerics(run) && !all_fit_fast_numerics(group, run)) options.numerics = "exact";
+  Layer layer(group, run.problem, options);
   const int experts = run.problem.experts_per_rank();
   Progress progress("experts packed", static_cast<std::uint64_t>(experts), group.rank() == 0);
   ExpertScratch scratch;
@@ -137,18 +186,19 @@ Layer make_layer(Group& group, const LayerRun& run) {
 }
 
 void load_tokens(Layer& layer, const LayerRun& run, const TokenRange& tokens) {
-  const LayerInputs inputs = layer.inputs();
-  run.input->read_routing(
-      tokens.first, tokens.count, inputs.topk_ids.data(), inputs.topk_weights.data());
-  const auto hidden = static_cast<std::size_t>(run.problem.hidden);
-  for (std::int64_t done = 0; done < tokens.count; done += kTokensAtOnce) {
-    const std::int64_t count = std::min(kTokensAtOnce, tokens.count - done);
-    const std::size_t offset = static_cast<std::size_t>(done) * hidden;
-    run.input->read_rows(tokens.first + done,
-                         count,
-                         inputs.tokens.data() + offset,
-                         inputs.token_scales.data() + offset / 32);
-    run.input->release_rows(tokens.first + done, count);
+  const std::int64_t at_once = std::min(kTokensAtOnce, tokens.count);
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(at_once * run.problem.topk));
+  std::vector<float> weights(ids.size());
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(at_once * run.problem.hidden));
+  std::vector<std::uint8_t> scales(codes.size() / 32);
+  for (std::int64_t done = 0; done < tokens.count; done += at_once) {
+    const std::int64_t count = std::min(at_once, tokens.count - done);
+    const std::int64_t first = tokens.first + done;
+    run.input->read_routing(first, count, ids.data(), weights.data());
+    run.input->read_rows(first, count, codes.data(), scales.data());
+    layer.set_routing(done, count, ids.data(), weights.data());
+    layer.set_quantized_tokens(done, count, codes.data(), scales.data());
+    run.input->release_rows(first, count);
   }
 }
 

@@ -60,13 +60,14 @@ ExitCode plan(const PlanVerb& arguments) {
   require(has_files != !arguments.shape.shape.empty(),
           ErrorCode::kInvalidArgument,
           "plan takes either --shape, or --weights and --input");
-  require_machine_flags(arguments.run);
-  LayerOptions options = arguments.run.layer;
+  RunArguments run = arguments.run;
+  if (run.layer.machine == "auto") run.layer.machine = "cpu";  // a plan looks at no card
+  require_machine_flags(run);
+  LayerOptions options = run.layer;
   const Problem problem = problem_of(arguments);
   if (!has_files) options.expected_tokens = static_cast<int>(arguments.tokens);
   const MachineKind kind = kind_of(options.machine);
-  const int workers =
-      kind == MachineKind::kCpu ? options.workers : arguments.run.num_sms.value_or(0);
+  const int workers = kind == MachineKind::kCpu ? options.workers : options.num_sms;
   const Plan chosen = plan_layer(problem, {kind, workers}, options);
   if (arguments.json)
     std::cout << to_json(chosen).dump(2) << "\n";

@@ -11,6 +11,13 @@ void expect_success(cudaError_t error, const char* what) {
   require(error == cudaSuccess, ErrorCode::kRunFailed, what, ": ", cudaGetErrorString(error));
 }
 
+void load_kernel(const void* kernel) {
+  // All the memory there is, whatever the problem: launches of several problems may overlap.
+  expect_success(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedMemoryLimit),
+      "setting the kernel's shared memory");
+}
+
 void launch(const void* kernel,
             const LaunchShape& shape,
             CoResidence co_residence,
@@ -22,9 +29,7 @@ void launch(const void* kernel,
           shape.shared_bytes,
           " bytes of shared memory; a CTA has at most ",
           kSharedMemoryLimit);
-  expect_success(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes),
-      "setting the kernel's shared memory");
+  load_kernel(kernel);
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
   attributes[count].id = cudaLaunchAttributeCooperative;

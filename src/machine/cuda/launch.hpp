@@ -35,6 +35,10 @@ struct LaunchShape {
   int cluster = 1;  // CTAs of a cluster; `workers` is a multiple of it
 };
 
+// Brings a kernel onto this thread's current card, if it isn't there. The first launch does it too,
+// but may wait for kernels that run, which may wait for that launch.
+void load_kernel(const void* kernel);
+
 // Throws Error(kUnsupportedMachine) where a CTA can't have that much shared memory, and
 // Error(kRunFailed) with the runtime's words where it refuses. `args`: the kernel's one argument.
 void launch(const void* kernel,

@@ -29,6 +29,11 @@ KernelInstance instance_of(Operands operands, int block_m) {
                                        : instance_of_size<Operands::kBfloat16>(block_m);
 }
 
+void load_kernels(Operands operands) {
+  for (const int block_m : kBlockSizes)
+    gpu::load_kernel(instance_of(operands, block_m).kernel);
+}
+
 void launch(const KernelArgs& args,
             Operands operands,
             int workers,

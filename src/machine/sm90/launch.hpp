@@ -18,6 +18,9 @@ KernelInstance kernel_instance();
 // Throws Error(kInvalidArgument) for a tile size that none was built for.
 KernelInstance instance_of(Operands operands, int block_m);
 
+// Brings all kernels of a kind onto this thread's current card.
+void load_kernels(Operands operands);
+
 using gpu::CoResidence;
 
 // One call of one rank on `workers` SMs.

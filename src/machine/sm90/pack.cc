@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.hpp"
+#include "machine/sm90/pack_slabs.hpp"
 
 namespace megamoe::sm90 {
 namespace {
@@ -92,18 +93,25 @@ bool fits_float8(const WeightLayout& layout, const CanonicalLinear& linear) {
   return true;
 }
 
-void pack(const WeightLayout& layout,
-          const CanonicalLinear& linear,
-          std::span<std::byte> packed,
-          std::span<std::int16_t> bases) {
+void pack_slabs(const WeightLayout& layout,
+                const CanonicalLinear& linear,
+                const SlabRange& range,
+                std::span<std::byte> packed,
+                std::span<std::int16_t> bases) {
   MEGAMOE_CHECK(static_cast<std::int64_t>(packed.size()) == layout.bytes());
   MEGAMOE_CHECK(static_cast<int>(bases.size()) == layout.padded_rows());
-  std::fill(packed.begin(), packed.end(), std::byte{0});
-  std::fill(bases.begin(), bases.end(), std::int16_t{0});
-  for (int row = 0; row < layout.rows; ++row) {
+  for (int slab = range.first; slab < range.first + range.count; ++slab)
+    for (int step = 0; step < layout.steps(); ++step)
+      std::fill_n(packed.data() + layout.offset(slab / kBlockSlabs, step, slab % kBlockSlabs),
+                  slab_bytes(layout.operands),
+                  std::byte{0});
+  const int first = range.first * kSlabRows;
+  const int end = (range.first + range.count) * kSlabRows;
+  std::fill(bases.begin() + first, bases.begin() + end, std::int16_t{0});
+  for (int row = first; row < std::min(end, layout.rows); ++row) {
     const CanonicalRow source = linear.row(layout, row);
-    const RowRange range = range_of(layout.operands, source);
-    require(range.fits,
+    const RowRange exponents = range_of(layout.operands, source);
+    require(exponents.fits,
             ErrorCode::kInvalidArgument,
             "weight row ",
             row,
@@ -111,9 +119,16 @@ void pack(const WeightLayout& layout,
             kTopField8,
             " binades, which the FP8 form can't hold; pack the layer for bf16 operands");
     bases[static_cast<std::size_t>(row)] =
-        range.is_nan ? kNanBase : static_cast<std::int16_t>(range.base);
-    pack_row(layout, source, range, row, packed.data());
+        exponents.is_nan ? kNanBase : static_cast<std::int16_t>(exponents.base);
+    pack_row(layout, source, exponents, row, packed.data());
   }
+}
+
+void pack(const WeightLayout& layout,
+          const CanonicalLinear& linear,
+          std::span<std::byte> packed,
+          std::span<std::int16_t> bases) {
+  pack_slabs(layout, linear, {.first = 0, .count = layout.slabs()}, packed, bases);
 }
 
 }  // namespace megamoe::sm90

@@ -125,6 +125,8 @@ class InProcessLink : public Link {
       : Link(rank, ranks), hub_(std::move(hub)) {}
   ~InProcessLink() override { hub_->leave(rank()); }
 
+  bool is_in_process() const override { return true; }
+
   std::vector<std::string> gather(const Meeting& meeting, const std::string& mine) override {
     std::vector<std::string> texts;
     for (Parcel& parcel : hub_->meet(rank(), meeting, {mine, nullptr}))

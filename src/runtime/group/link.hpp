@@ -29,6 +29,8 @@ class Link {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  /// Whether all ranks are threads of this process.
+  virtual bool is_in_process() const = 0;
 
   /// Every rank's text, by rank.
   virtual std::vector<std::string> gather(const Meeting& meeting, const std::string& mine) = 0;

@@ -22,6 +22,7 @@ class SocketLink : public Link {
                                     std::vector<FrameSocket> sockets,
                                     std::uint64_t timeout_ms);
 
+  bool is_in_process() const override { return false; }
   std::vector<std::string> gather(const Meeting& meeting, const std::string& mine) override;
   std::shared_ptr<Segment> allocate(std::uint64_t bytes) const override;
   std::vector<std::shared_ptr<Segment>> share(const Meeting& meeting,

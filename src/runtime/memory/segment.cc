@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "runtime/system_error.hpp"
 
@@ -19,17 +20,17 @@ namespace {
                      error_number);
 }
 
-std::byte* map(std::uint64_t bytes, int flags, int descriptor) {
+std::shared_ptr<void> map(std::uint64_t bytes, int flags, int descriptor) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
   if (memory == MAP_FAILED) refuse_memory(bytes, errno);
-  return static_cast<std::byte*>(memory);
+  return {memory, [bytes](void* mapped) { munmap(mapped, bytes); }};
 }
 
 }  // namespace
 
 std::shared_ptr<Segment> Segment::anonymous(std::uint64_t bytes) {
-  std::byte* const base = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  return std::shared_ptr<Segment>(new Segment(base, bytes, FileHandle(), true));
+  const auto memory = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  return held(memory, memory.get(), bytes);
 }
 
 std::shared_ptr<Segment> Segment::shareable(std::uint64_t bytes) {
@@ -40,8 +41,8 @@ std::shared_ptr<Segment> Segment::shareable(std::uint64_t bytes) {
     error = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error != 0) refuse_memory(bytes, error);
-  std::byte* const base = map(bytes, MAP_SHARED, file.get());
-  return std::shared_ptr<Segment>(new Segment(base, bytes, std::move(file), true));
+  const auto memory = map(bytes, MAP_SHARED, file.get());
+  return std::shared_ptr<Segment>(new Segment(memory, memory.get(), bytes, std::move(file)));
 }
 
 std::shared_ptr<Segment> Segment::received(FileHandle file, std::uint64_t bytes) {
@@ -53,17 +54,18 @@ std::shared_ptr<Segment> Segment::received(FileHandle file, std::uint64_t bytes)
           status.st_size,
           " bytes; this rank expected ",
           bytes);
-  std::byte* const base = map(bytes, MAP_SHARED, file.get());
-  return std::shared_ptr<Segment>(new Segment(base, bytes, FileHandle(), true));
+  const auto memory = map(bytes, MAP_SHARED, file.get());
+  return held(memory, memory.get(), bytes);
 }
 
 std::shared_ptr<Segment> Segment::adopted(void* base, std::uint64_t bytes) {
-  return std::shared_ptr<Segment>(
-      new Segment(static_cast<std::byte*>(base), bytes, FileHandle(), false));
+  return held(nullptr, base, bytes);
 }
 
-Segment::~Segment() {
-  if (is_owned_) munmap(base_, bytes_);
+std::shared_ptr<Segment> Segment::held(std::shared_ptr<void> owner,
+                                       void* base,
+                                       std::uint64_t bytes) {
+  return std::shared_ptr<Segment>(new Segment(std::move(owner), base, bytes, FileHandle()));
 }
 
 }  // namespace megamoe

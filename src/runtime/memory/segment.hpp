@@ -21,8 +21,11 @@ class Segment {
   static std::shared_ptr<Segment> received(FileHandle file, std::uint64_t bytes);
   /// Memory of the caller's.
   static std::shared_ptr<Segment> adopted(void* base, std::uint64_t bytes);
+  /// Memory that `owner` gives back when it goes.
+  static std::shared_ptr<Segment> held(std::shared_ptr<void> owner,
+                                       void* base,
+                                       std::uint64_t bytes);
 
-  ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
@@ -34,13 +37,16 @@ class Segment {
   void close_descriptor() { file_.close(); }
 
  private:
-  Segment(std::byte* base, std::uint64_t bytes, FileHandle file, bool is_owned)
-      : base_(base), bytes_(bytes), file_(std::move(file)), is_owned_(is_owned) {}
+  Segment(std::shared_ptr<void> owner, void* base, std::uint64_t bytes, FileHandle file)
+      : owner_(std::move(owner)),
+        base_(static_cast<std::byte*>(base)),
+        bytes_(bytes),
+        file_(std::move(file)) {}
 
+  std::shared_ptr<void> owner_;  // null: the caller's
   std::byte* base_;
   std::uint64_t bytes_;
   FileHandle file_;
-  bool is_owned_;
 };
 
 }  // namespace megamoe

@@ -1,7 +1,5 @@
 #include "runtime/memory/symmetric_memory.hpp"
 
-#include <cstring>
-
 #include "base/check.hpp"
 #include "runtime/group/agree.hpp"
 
@@ -10,32 +8,42 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
-std::shared_ptr<Segment> own_segment(Link& link, const SymmetricMemory::Request& request) {
-  if (request.adopted.bases.empty()) return link.allocate(request.bytes);
+std::shared_ptr<Segment> own_segment(Link& link,
+                                     MemoryKind& kind,
+                                     const SymmetricMemory::Request& request) {
+  if (request.adopted.bases.empty()) return kind.allocate(link, request.bytes);
   void* const base = request.adopted.bases[static_cast<std::size_t>(link.rank())];
+  require(kind.holds(base),
+          ErrorCode::kInvalidArgument,
+          "memory.bases of rank ",
+          link.rank(),
+          " is ",
+          base,
+          ", which the rank's machine can't use: it must lie on its card");
   return Segment::adopted(base, request.bytes);
 }
 
-void prepare(const Segment& segment, const SymmetricMemory::Request& request) {
-  if (!request.adopted.bases.empty()) std::memset(segment.base(), 0, request.zeroed_bytes);
+void prepare(const Segment& segment, MemoryKind& kind, const SymmetricMemory::Request& request) {
+  if (!request.adopted.bases.empty()) kind.fill(segment.base(), 0, request.zeroed_bytes);
   if (request.poison)
-    std::memset(
+    kind.fill(
         segment.base() + request.zeroed_bytes, kPoison, segment.bytes() - request.zeroed_bytes);
 }
 
 }  // namespace
 
-SymmetricMemory SymmetricMemory::create(Link& link, const Request& request) {
+SymmetricMemory SymmetricMemory::create(Link& link, MemoryKind& kind, const Request& request) {
   const bool is_adopted = !request.adopted.bases.empty();
   SymmetricMemory memory;
   std::shared_ptr<Segment> own;
   agree(link, {"the allocation of symmetric memory", request.timeout_ms}, [&] {
-    own = own_segment(link, request);
-    prepare(*own, request);
+    own = own_segment(link, kind, request);
+    prepare(*own, kind, request);
     return std::string();
   });
   if (!is_adopted) {
-    memory.segments_ = link.share({"the sharing of symmetric memory", request.timeout_ms}, own);
+    memory.segments_ =
+        kind.share(link, {"the sharing of symmetric memory", request.timeout_ms}, own);
   } else {
     for (void* base : request.adopted.bases)
       memory.segments_.push_back(Segment::adopted(base, request.bytes));

@@ -7,7 +7,7 @@
 #include "protocol/symmetric.hpp"
 #include "protocol/workspace.hpp"
 #include "runtime/group/link.hpp"
-#include "runtime/memory/segment.hpp"
+#include "runtime/memory/memory_kind.hpp"
 
 namespace megamoe {
 
@@ -25,7 +25,7 @@ class SymmetricMemory {
   };
 
   /// Collective. The same Error on every rank when some rank can't get its own.
-  static SymmetricMemory create(Link& link, const Request& request);
+  static SymmetricMemory create(Link& link, MemoryKind& kind, const Request& request);
 
   /// Valid while *this lives.
   const Peers& peers() const { return peers_; }

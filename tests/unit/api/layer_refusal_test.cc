@@ -186,10 +186,10 @@ TEST(LayerRefusal, RanksOfDifferentInstructionSetsAreTold) {
 }
 
 TEST(LayerRefusal, WhatOneRankCanNotMakeIsRefusedOnAll) {
-  EXPECT_EQ(
-      sentences_when([](Problem&, LayerOptions& o) { o.machine = "sm90"; }),
-      std::vector<std::string>(
-          3, "unsupported machine: rank 1: machine sm90 is not in this build: it has cpu only"));
+  // Why it can't be made here depends on the build and on the computer.
+  const auto absent = sentences_when([](Problem&, LayerOptions& o) { o.machine = "sm100"; });
+  EXPECT_EQ(absent, std::vector<std::string>(3, absent[0]));
+  EXPECT_EQ(absent[0].find("unsupported machine: rank 1: machine sm100 "), 0U) << absent[0];
   EXPECT_EQ(
       sentences_when([](Problem&, LayerOptions& o) { o.machine = "tpu"; }),
       std::vector<std::string>(3,

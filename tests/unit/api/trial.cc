@@ -69,12 +69,13 @@ void Trial::set_experts(Layer& layer, int rank) const {
 void Trial::set_tokens(Layer& layer, std::int64_t first, std::int64_t num_tokens) const {
   const auto hidden = static_cast<std::size_t>(problem_.hidden);
   std::vector<Bfloat16> row(hidden);
-  const LayerInputs in = layer.inputs();
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(problem_.topk));
+  std::vector<float> weights(ids.size());
   for (std::int64_t token = 0; token < num_tokens; ++token) {
     fill_synthetic_row(synthetic_, first + token, row.data());
     layer.set_tokens(token, 1, reinterpret_cast<const std::uint16_t*>(row.data()));
-    const auto pair = static_cast<std::size_t>(token * problem_.topk);
-    routing_.fill(first + token, &in.topk_ids[pair], &in.topk_weights[pair]);
+    routing_.fill(first + token, ids.data(), weights.data());
+    layer.set_routing(token, 1, ids.data(), weights.data());
   }
 }
 
@@ -140,6 +141,7 @@ std::string described(const Error& error) {
 
 LayerOptions test_options() {
   LayerOptions options;
+  options.machine = "cpu";
   options.workers = 1;
   options.timeout_ms = 20'000;
   options.poison = true;

@@ -35,7 +35,7 @@ TEST(ChoosePlan, CountsTheRowsOfAnExpert) {
 TEST(ChoosePlan, PlansForNoTokensToo) {
   for (const MachineKind machine : kMachines) {
     const Plan plan = choose_plan(pro(8, 1), usual_limits(machine), {.expected_tokens = 0});
-    EXPECT_EQ(plan.kernel.block_m, 16);
+    EXPECT_EQ(plan.kernel.block_m, machine == MachineKind::kSm90 ? 8 : 16) << "the lowest";
     EXPECT_GE(plan.pool_rows, 384);
     EXPECT_GE(plan.experts_per_wave, 1);
   }

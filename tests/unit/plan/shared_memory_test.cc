@@ -46,14 +46,39 @@ TEST(Sm100SharedMemory, TmemColumnsHoldTheirSum) {
   }
 }
 
-// The measured mainloop for few tokens: 256 rows x K128 of codes in 16 KiB and 4-bit exponents in
-// 512 bytes, tokens with their scales, in ten stages.
-TEST(Sm90SharedMemory, FewTokensLeaveTenStages) {
-  const KernelPlan kernel = choose_plan(pro(8, 8), sm90_limits(132)).kernel;
-  ASSERT_EQ(kernel.block_m, 16);
-  EXPECT_EQ(sm90_shared(kernel, 384).stage_bytes, 19 * 1024);
-  EXPECT_EQ(kernel.stages, 10);
-  EXPECT_EQ(kernel.threads(), 640);
+// What a plan says of Hopper is what its kernels are built with, whatever the problem: the shares
+// of shared memory add up to all of it, and rows that are too wide are refused with the bound.
+TEST(Sm90SharedMemory, IsThatOfTheKernels) {
+  for (const sm90::Operands operands : {sm90::Operands::kFloat8, sm90::Operands::kBfloat16})
+    for (const TileRule& tile : kSm90Tiles) {
+      SCOPED_TRACE(tile.block_m);
+      Limits limits = sm90_limits(132, operands);
+      limits.tiles = {&tile, 1};
+      const Plan plan = choose_plan(pro(8, 8192), limits);
+      std::uint64_t itemised = 0;
+      for (const PlanItem& item : plan.shared_items)
+        itemised += item.bytes;
+      EXPECT_EQ(itemised, static_cast<std::uint64_t>(plan.kernel.shared_bytes));
+      EXPECT_LE(plan.kernel.shared_bytes, 227 * 1024);
+      EXPECT_GE(plan.kernel.stages, 2);
+    }
+}
+
+TEST(Sm90SharedMemory, RowsThatAreTooWideAreAnErrorWithTheBound) {
+  Problem problem = flash(8, 8);
+  problem.hidden = 1 << 16;
+  const std::string sentence = error_of([&] { choose_plan(problem, sm90_limits(132)); });
+  EXPECT_TRUE(contains(sentence, "hidden is 65536")) << sentence;
+  const auto at = sentence.find("takes at most ");
+  ASSERT_NE(at, std::string::npos) << sentence;
+  const int most = std::stoi(sentence.substr(at + 14));
+  EXPECT_GE(most, 8192) << "the widest layers that there are";
+  Limits limits = sm90_limits(132);
+  limits.tiles = limits.tiles.first(1);  // the sentence is of the first that fails
+  problem.hidden = most;
+  EXPECT_NO_THROW(choose_plan(problem, limits));
+  problem.hidden = most + 32;
+  EXPECT_FALSE(error_of([&] { choose_plan(problem, limits); }).empty());
 }
 
 TEST(SharedMemory, PullsAreEqualPiecesOfAtMostFourKibibytes) {
@@ -70,30 +95,29 @@ TEST(SharedMemory, PullsAreEqualPiecesOfAtMostFourKibibytes) {
 
 // The sum that is printed is the sum that is asked for, and one more stage would not fit.
 TEST(SharedMemory, TakesAllTheStagesThatFit) {
-  for (const MachineKind machine : {MachineKind::kSm90, MachineKind::kSm100})
-    for (const int capacity : {164 * 1024, 226 * 1024, 227 * 1024})
-      for (const int tokens : {1, 32, 128, 512, 8192}) {
-        SCOPED_TRACE(testing::Message() << name(machine) << ' ' << capacity << ' ' << tokens);
-        Limits limits = usual_limits(machine);
-        limits.shared_bytes = capacity;
-        const Plan plan = choose_plan(pro(8, 8192), limits, {.expected_tokens = tokens});
-        const SharedSum sum = shared_sum(plan.kernel, plan.problem.experts);
-        std::uint64_t itemised = 0;
-        for (const PlanItem& item : plan.shared_items)
-          itemised += item.bytes;
-        EXPECT_EQ(itemised, static_cast<std::uint64_t>(plan.kernel.shared_bytes));
-        EXPECT_LE(plan.kernel.shared_bytes, capacity);
-        EXPECT_GT(plan.kernel.shared_bytes + sum.stage_bytes, capacity);
-      }
+  for (const int capacity : {164 * 1024, 226 * 1024, 227 * 1024})
+    for (const int tokens : {1, 32, 128, 512, 8192}) {
+      SCOPED_TRACE(testing::Message() << capacity << ' ' << tokens);
+      Limits limits = sm100_limits(148);
+      limits.shared_bytes = capacity;
+      const Plan plan = choose_plan(pro(8, 8192), limits, {.expected_tokens = tokens});
+      const SharedSum sum = sm100_shared(plan.kernel, plan.problem.experts);
+      std::uint64_t itemised = 0;
+      for (const PlanItem& item : plan.shared_items)
+        itemised += item.bytes;
+      EXPECT_EQ(itemised, static_cast<std::uint64_t>(plan.kernel.shared_bytes));
+      EXPECT_LE(plan.kernel.shared_bytes, capacity);
+      EXPECT_GT(plan.kernel.shared_bytes + sum.stage_bytes, capacity);
+    }
 }
 
-// On a smaller chip the low tiles still fit; what does not is an error with both sums.
+// On a smaller chip some tiles still fit; what does not is an error with both sums.
 TEST(SharedMemory, TooLittleForTwoStagesIsAnErrorWithBothSums) {
-  Limits limits = sm90_limits(132);
-  limits.shared_bytes = 99 * 1024;
-  EXPECT_GE(choose_plan(pro(8, 8), limits).kernel.stages, 2);
+  Limits limits = sm100_limits(148);
+  limits.shared_bytes = 90 * 1024;
+  EXPECT_GE(choose_plan(pro(8, 128), limits).kernel.stages, 2);
   const std::string sentence = error_of([&] { choose_plan(pro(8, 8192), limits); });
-  EXPECT_TRUE(contains(sentence, "101376 bytes") && contains(sentence, "two stages")) << sentence;
+  EXPECT_TRUE(contains(sentence, "92160 bytes") && contains(sentence, "two stages")) << sentence;
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <vector>
+
+#include "machine/cuda/run_options.hpp"
+#include "machine/sm90/launch.hpp"
+#include "runtime/gpu/device_memory.hpp"
+#include "runtime/gpu/placement.hpp"
+#include "runtime/rank_machine.hpp"
+
+namespace megamoe {
+
+/// The Hopper machine as the runtime sees it: one launch a call, on the rank's card.
+class Sm90Machine : public RankMachine {
+ public:
+  Sm90Machine(const LayerOptions& options, const RankPlace& place);
+  ~Sm90Machine() override;
+  Sm90Machine(const Sm90Machine&) = delete;
+  Sm90Machine& operator=(const Sm90Machine&) = delete;
+
+  static Limits limits_for(const LayerOptions& options);
+
+  std::string name() const override;
+  const Limits& limits() const override { return limits_; }
+  MemoryKind& memory() override { return memory_; }
+  bool masks_bad_ids() const override { return true; }
+  std::unique_ptr<MachineWeights> make_weights(const Problem& problem) const override;
+  void join(Link& link, std::uint64_t timeout_ms) override;
+  void begin(const Call& call,
+             const Plan& plan,
+             const MachineWeights& weights,
+             const CallOrder& order) override;
+  void finish(const CallOrder& order) override;
+  void finish_all() override;
+  PhaseTimes times() const override;
+  std::vector<double> time_calls(const Call& call,
+                                 const Plan& plan,
+                                 const MachineWeights& weights,
+                                 std::uint64_t timeout_ms,
+                                 const TimedCalls& what) override;
+  int device() const override { return wish_.card; }
+
+ private:
+  cudaStream_t stream_of(const CallOrder& order) const;
+  void launch(const Call& call,
+              const Plan& plan,
+              const MachineWeights& weights,
+              std::uint64_t timeout_ms,
+              cudaStream_t stream);
+
+  sm90::Operands operands_;
+  CardWish wish_;
+  CardShare share_;
+  Limits limits_;
+  mutable DeviceMemory memory_;     // host copies change nothing of the machine's own
+  std::shared_ptr<Segment> times_;  // WorkerTimes by worker, of the last call
+  cudaStream_t own_stream_ = nullptr;
+  cudaEvent_t last_call_ = nullptr;  // recorded behind the last call that no graph captured
+  cudaStream_t last_stream_ = nullptr;
+  bool has_called_ = false;
+};
+
+}  // namespace megamoe

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trial.hpp"
+
+namespace megamoe::test {
+
+// Skips its tests where machine sm90 can't run, with the machine's own reason.
+class OnCard : public testing::Test {
+ protected:
+  void SetUp() override;
+};
+
+void expect_cuda(cudaError_t error, const char* what);
+
+// Memory of the current card, filled with 0xA5, that knows when somebody wrote past its end.
+class CardMemory {
+ public:
+  explicit CardMemory(std::size_t bytes);
+  ~CardMemory();
+  CardMemory(const CardMemory&) = delete;
+  CardMemory& operator=(const CardMemory&) = delete;
+
+  template <class T = std::byte>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  std::string bytes(std::size_t count) const;
+  bool is_whole() const;  // nothing was written behind it
+
+ private:
+  std::size_t size_;
+  void* data_ = nullptr;
+};
+
+// A stream that no default stream waits for.
+class CardStream {
+ public:
+  CardStream();
+  ~CardStream();
+  CardStream(const CardStream&) = delete;
+  CardStream& operator=(const CardStream&) = delete;
+
+  cudaStream_t get() const { return stream_; }
+  void synchronize() const;
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+LayerOptions card_options(const std::string& numerics = "fast");
+
+// What `tokens[r]` tokens of each rank come to, one after the other, as bytes.
+std::string y_on_card(const Trial& trial,
+                      const std::vector<int>& tokens,
+                      const LayerOptions& options);
+
+// The comparison of bytes of y with the reference.
+Comparison judged(const Trial& trial, const std::string& y, const Tolerance& tolerance);
+
+// The bytes of `y` of `count` tokens in host memory after what is on the stream.
+std::string rows_of(const CardMemory& y, std::int64_t count, int hidden);
+
+}  // namespace megamoe::test

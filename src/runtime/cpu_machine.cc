@@ -74,13 +74,16 @@ std::unique_ptr<MachineWeights> CpuMachine::make_weights(const Problem& problem)
   return std::make_unique<CpuWeights>(problem);
 }
 
+void CpuMachine::require_stream(const CallOrder& order) const {
+  require(!order.stream,
+          ErrorCode::kInvalidArgument,
+          "a stream is given; the cpu machine has none: forward() does the call");
+}
+
 void CpuMachine::begin(const Call& call,
                        const Plan& plan,
                        const MachineWeights& weights,
                        const CallOrder& order) {
-  require(!order.stream,
-          ErrorCode::kInvalidArgument,
-          "a stream is given; the cpu machine has none: forward() does the call");
   const cpu::BlockChannels channels{.linear1 = plan.kernel.linear1_block_n,
                                     .linear2 = plan.kernel.linear2_block_n};
   // The only weights that this machine makes.

@@ -19,6 +19,7 @@ class CpuMachine : public RankMachine {
   bool masks_bad_ids() const override { return false; }
   std::unique_ptr<MachineWeights> make_weights(const Problem& problem) const override;
   void join(Link&, std::uint64_t) override {}
+  void require_stream(const CallOrder& order) const override;
   void begin(const Call& call,
              const Plan& plan,
              const MachineWeights& weights,

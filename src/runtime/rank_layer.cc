@@ -108,14 +108,20 @@ CallReport RankLayer::forward(const ForwardArguments& arguments) {
 
 void RankLayer::enqueue(const StreamCall& call) {
   const Station::Turn turn(*station_);
-  station_->require_usable();
-  begin(call, call.output, {.timeout_ms = station_->options().timeout_ms, .stream = call.stream});
+  begin(call, call.output, order_on(call.stream));
 }
 
 CallReport RankLayer::wait(void* stream) {
   const Station::Turn turn(*station_);
+  return conclude(order_on(stream));
+}
+
+/// On a stream that the machine takes, of a layer that may be called.
+CallOrder RankLayer::order_on(void* stream) const {
   station_->require_usable();
-  return conclude({.timeout_ms = station_->options().timeout_ms, .stream = stream});
+  const CallOrder order{.timeout_ms = station_->options().timeout_ms, .stream = stream};
+  station_->machine().require_stream(order);
+  return order;
 }
 
 void RankLayer::reset() {

@@ -49,6 +49,7 @@ class RankLayer {
 
  private:
   void begin(const StreamCall& asked, std::uint16_t* output, const CallOrder& order);
+  CallOrder order_on(void* stream) const;
   Call call_of(const StreamCall& asked, std::uint16_t* output);
   CallReport conclude(const CallOrder& order);
   std::uint16_t* staged_output();

@@ -60,6 +60,9 @@ class RankMachine {
   /// same Error on every rank where they can't work together.
   virtual void join(Link& link, std::uint64_t timeout_ms) = 0;
 
+  /// Throws Error(kInvalidArgument) for a stream that calls can't be put on; before anything is
+  /// begun.
+  virtual void require_stream(const CallOrder& order) const = 0;
   /// Begins one call, collective over ranks, with weights of this machine's: when it returns, the
   /// call is done or goes on by itself. How it ended is in symmetric memory.
   virtual void begin(const Call& call,

@@ -216,6 +216,14 @@ class Refusals(CliCase):
         self.refuse(BAD_INPUT, "--tokens is 0", "bench", *shape, "--tokens", "1,0")
         self.refuse(BAD_INPUT, "--calls is 0", "bench", *shape, "--calls", "0")
         self.refuse(NO_SUCH_MACHINE, "sm90", "bench", *shape, "--machine", "sm90")
+        self.refuse(BAD_INPUT, ["hidden is 65536", "takes at most"], "plan", "--shape", "65536,32,4,2", "--machine", "sm90")
+
+    def test_flags_of_a_gpu(self):
+        self.refuse_forward(BAD_INPUT, "--workers is given; the sm90 machine takes --num-sms",
+                            "--machine", "sm90", "--workers", "2")
+        self.refuse_forward(NO_SUCH_MACHINE, "--launch is processes; machine sm90 takes ranks that are threads",
+                            "--machine", "sm90", "--launch", "processes")
+        self.refuse(BAD_INPUT, "--numerics", "check", "--weights", "w", "--input", "x", "--output", "y", "--numerics", "loose")
 
     def test_check_of_a_file_that_does_not_fit(self):
         check = ("check", "--weights", "w", "--input", "x", "--output")

@@ -212,12 +212,14 @@ void Sm90Machine::join(Link& link, std::uint64_t timeout_ms) {
   limits_.workers = share_.num_sms;
 }
 
-cudaStream_t Sm90Machine::stream_of(const CallOrder& order) const {
-  if (!order.stream) return own_stream_;
-  require(*order.stream != nullptr || share_.is_alone,
+void Sm90Machine::require_stream(const CallOrder& order) const {
+  require(!order.stream || *order.stream != nullptr || share_.is_alone,
           ErrorCode::kInvalidArgument,
           "stream is null, CUDA's default stream; ranks that share a card need a stream each");
-  return static_cast<cudaStream_t>(*order.stream);
+}
+
+cudaStream_t Sm90Machine::stream_of(const CallOrder& order) const {
+  return order.stream ? static_cast<cudaStream_t>(*order.stream) : own_stream_;
 }
 
 void Sm90Machine::launch(const Call& call,

@@ -28,6 +28,7 @@ class Sm90Machine : public RankMachine {
   bool masks_bad_ids() const override { return true; }
   std::unique_ptr<MachineWeights> make_weights(const Problem& problem) const override;
   void join(Link& link, std::uint64_t timeout_ms) override;
+  void require_stream(const CallOrder& order) const override;
   void begin(const Call& call,
              const Plan& plan,
              const MachineWeights& weights,

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -29,8 +30,10 @@ class OneRank : public testing::Test {
  protected:
   OneRank() {
     const megamoe_problem problem = small_problem(1);
+    megamoe_layer_options options = MEGAMOE_LAYER_OPTIONS_INIT;
+    options.machine = "cpu";
     EXPECT_EQ(megamoe_group_in_process(1, &group_), MEGAMOE_OK);
-    EXPECT_EQ(megamoe_layer_create(group_, &problem, nullptr, &layer_), MEGAMOE_OK)
+    EXPECT_EQ(megamoe_layer_create(group_, &problem, &options, &layer_), MEGAMOE_OK)
         << megamoe_last_error();
   }
   ~OneRank() override {
@@ -62,10 +65,23 @@ void set_ones(megamoe_layer* layer, int tokens) {
   ASSERT_EQ(megamoe_layer_set_tokens(layer, &given), MEGAMOE_OK) << megamoe_last_error();
   megamoe_inputs inputs = MEGAMOE_INPUTS_INIT;
   ASSERT_EQ(megamoe_layer_inputs(layer, &inputs), MEGAMOE_OK) << megamoe_last_error();
-  for (int pair = 0; pair < tokens * 2; ++pair) {
-    inputs.topk_ids[pair] = pair % 2;
-    inputs.topk_weights[pair] = 0.5F;
-  }
+  std::vector<std::int64_t> ids;
+  for (int pair = 0; pair < tokens * 2; ++pair)
+    ids.push_back(pair % 2);
+  const std::vector<float> routing_weights(ids.size(), 0.5F);
+  megamoe_routing routing = MEGAMOE_ROUTING_INIT;
+  routing.num_tokens = tokens;
+  routing.ids = ids.data();
+  routing.weights = routing_weights.data();
+  ASSERT_EQ(megamoe_layer_set_routing(layer, &routing), MEGAMOE_OK) << megamoe_last_error();
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), inputs.topk_ids));
+  megamoe_quantized_tokens quantized = MEGAMOE_QUANTIZED_TOKENS_INIT;
+  quantized.num_tokens = tokens;
+  EXPECT_EQ(megamoe_layer_set_quantized_tokens(layer, &quantized), MEGAMOE_INVALID_ARGUMENT);
+  EXPECT_STREQ(megamoe_last_error(), "codes is null");
+  megamoe_stream_call call = MEGAMOE_STREAM_CALL_INIT;
+  EXPECT_EQ(megamoe_layer_enqueue(layer, &call), MEGAMOE_INVALID_ARGUMENT) << "on a CPU";
+  EXPECT_EQ(megamoe_layer_wait(layer, nullptr, nullptr), MEGAMOE_INVALID_ARGUMENT) << "on a CPU";
 }
 
 /// y[0][0] of ones through layers of ones, on the C++ side.

@@ -185,6 +185,32 @@ TEST(LayerRefusal, RanksOfDifferentInstructionSetsAreTold) {
       << sentences[2];
 }
 
+// What only a GPU has is refused by name, and the layer stays usable.
+TEST(LayerRefusal, TheCpuHasNoStreamsAndNoSms) {
+  const Trial trial(Trial::small(1));
+  auto groups = Group::in_process(1);
+  Layer layer(groups[0], trial.problem(), test_options());
+  trial.set_experts(layer, 0);
+  const std::string expected = trial.forward(layer, 0, 5);
+  alignas(16) std::uint16_t y[64];
+  for (const std::string& sentence :
+       {thrown_by([&] { layer.enqueue({.output = y}); }), thrown_by([&] { layer.wait(nullptr); })})
+    EXPECT_EQ(sentence,
+              "invalid argument: a stream is given; the cpu machine has none: forward() does the "
+              "call");
+  EXPECT_EQ(layer.device(), -1);
+  EXPECT_EQ(trial.forward(layer, 0, 5), expected);
+  const auto refused = [](auto change) {
+    return sentences_when([&](Problem&, LayerOptions& o) { change(o); })[0];
+  };
+  EXPECT_NE(refused([](LayerOptions& o) { o.num_sms = 4; }).find("num_sms is 4; the cpu machine"),
+            std::string::npos);
+  EXPECT_NE(refused([](LayerOptions& o) { o.numerics = "fast"; }).find("unsupported machine: "),
+            std::string::npos);
+  EXPECT_NE(refused([](LayerOptions& o) { o.numerics = "loose"; }).find("there are fast and exact"),
+            std::string::npos);
+}
+
 TEST(LayerRefusal, WhatOneRankCanNotMakeIsRefusedOnAll) {
   // Why it can't be made here depends on the build and on the computer.
   const auto absent = sentences_when([](Problem&, LayerOptions& o) { o.machine = "sm100"; });

@@ -225,11 +225,9 @@ TEST_F(CallsOnCard, OnTheDefaultStreamNeedACardOfTheirOwn) {
     static_cast<void>(layer.wait(nullptr));
     EXPECT_TRUE(rows_of(y, 20, 256) == expected);
   });
-  LayerOptions on_first = card_options();
-  on_first.device = 0;
   on_ranks(2, [&](Group& group) {
     const Problem problem = trial.problem_of(2);
-    Layer layer(group, problem, on_first);
+    Layer layer(group, problem, card_options());
     EXPECT_NE(thrown_by([&] { layer.wait(nullptr); }).find("need a stream each"),
               std::string::npos);
   });

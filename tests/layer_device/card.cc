@@ -60,6 +60,7 @@ void CardStream::synchronize() const {
 LayerOptions card_options(const std::string& numerics) {
   LayerOptions options;
   options.machine = "sm90";
+  options.device = 0;  // a test's own memory and streams are there
   options.numerics = numerics;
   options.timeout_ms = 10'000;
   options.poison = true;

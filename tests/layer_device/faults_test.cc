@@ -71,7 +71,6 @@ std::string refusal_of(int ranks, const std::function<void(int, LayerOptions&)>&
   const Trial trial(pair_problem());
   const LaunchResult result = launch_threads(ranks, [&](Group group) {
     LayerOptions options = card_options();
-    options.device = 0;
     change(group.rank(), options);
     Problem problem = trial.problem();
     problem.ranks = ranks;
@@ -109,7 +108,6 @@ TEST_F(FaultsOnCard, UnevenSharesWork) {
   const Trial trial(pair_problem());
   const LaunchResult result = launch_threads(2, [&](Group group) {
     LayerOptions options = card_options();
-    options.device = 0;
     if (group.rank() == 0) options.num_sms = 5;
     Layer layer(group, trial.problem(), options);
     trial.set_experts(layer, group.rank());

@@ -54,8 +54,7 @@ class ForwardOnCard : public OnCard, public testing::WithParamInterface<const ch
 // The same bits with 1, 2, 4 and 8 ranks on one card, close to the CPU's and to fp64's.
 TEST_P(ForwardOnCard, AgreesWithFp64AndTheCpuOnAnyNumberOfRanks) {
   const Trial trial(middling(1));
-  LayerOptions options = card_options(GetParam());
-  options.device = 0;
+  const LayerOptions options = card_options(GetParam());
   const std::string one = y_on_card(trial, ragged(1), options);
   ASSERT_EQ(one.size(), std::size_t{96} * 512 * 2) << one;
   const Comparison comparison = judged(trial, one, tolerance());
@@ -103,9 +102,11 @@ TEST_F(LayersOnCard, RanksOnSeveralCardsGiveTheSameBits) {
   expect_cuda(cudaGetDeviceCount(&cards), "cudaGetDeviceCount");
   if (cards < 2) GTEST_SKIP() << "there is one card here";
   const Trial trial(middling(1));
-  const std::string one = y_on_card(trial, {96}, card_options());
+  LayerOptions spread = card_options();
+  spread.device = -1;
+  const std::string one = y_on_card(trial, {96}, spread);
   for (const int ranks : {2, 4})
-    EXPECT_TRUE(y_on_card(trial, ragged(ranks), card_options()) == one);
+    EXPECT_TRUE(y_on_card(trial, ragged(ranks), spread) == one) << ranks;
 }
 
 TEST_F(LayersOnCard, SiblingsKeepTheirOwnWeights) {
@@ -131,7 +132,6 @@ TEST_F(LayersOnCard, SiblingsKeepTheirOwnWeights) {
 TEST_F(LayersOnCard, RunInMemoryOfTheCallersOwn) {
   const Trial trial(middling(2));
   LayerOptions options = card_options();
-  options.device = 0;
   const std::string expected = y_on_card(trial, {50, 46}, options);
   options.memory.bytes = Layer::symmetric_bytes(trial.problem(), options);
   const CardMemory first(options.memory.bytes);

@@ -33,14 +33,17 @@ class Layer {
   Layer sibling() const;
 
   /// Takes a copy of the first expert of `weights`, packed for the machine. Local: expert
-  /// rank * experts_per_rank() + local_expert. Replacing an expert between calls is legal.
+  /// rank * experts_per_rank() + local_expert. Replacing an expert between calls is legal, and
+  /// waits for those that this rank began. Throws Error(kInvalidArgument) for weights that the
+  /// layer's numerics can't hold exactly (fits_fast_numerics()).
   void set_expert(int local_expert, const WeightView& weights);
 
   LayerInputs inputs() const;
 
   /// Quantises rows of bf16 into the inputs' tokens and scales, from token `first` on; `rows` is
   /// [num_tokens][hidden]. This and the next two take host memory on every machine and return when
-  /// it is copied; on a GPU machine no call that reads these inputs may be under way.
+  /// it is copied, after the calls that this rank began have ended (a replayed graph's are for the
+  /// caller to await).
   void set_tokens(std::int64_t first, std::int64_t num_tokens, const std::uint16_t* rows);
 
   /// Copies E4M3 codes [num_tokens][hidden] and UE8M0 scales [num_tokens][hidden / 32].

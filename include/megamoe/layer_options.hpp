@@ -22,7 +22,9 @@ struct AdoptedMemory {
 /// How a layer is run. Those marked (same) are part of the configuration that all ranks must share;
 /// the others may differ from rank to rank.
 struct LayerOptions {
-  std::string machine = "auto";  ///< (same) auto, cpu, sm90 or sm100
+  /// (same) auto, cpu, sm90 or sm100. auto is sm90 where the build has it and a Hopper card is
+  /// there, unless the ranks are processes or an option of the CPU machine is given; else cpu.
+  std::string machine = "auto";
   std::string instruction_set =
       {};           ///< (same) of the CPU machine, by name; empty: the best of this computer
   int workers = 0;  ///< CPU: of this rank; 0: cores / ranks, at least 1

@@ -49,6 +49,7 @@ void RankLayer::set_expert(int local_expert, const WeightView& weights) {
           "; a rank has experts 0 to ",
           p.experts_per_rank() - 1);
   require_view(weights, p.has_biases);
+  station_->machine().finish_all();
   weights_->pack(local_expert, weights);
   has_expert_[static_cast<std::size_t>(local_expert)] = true;
 }
@@ -67,6 +68,7 @@ LayerInputs RankLayer::inputs() const {
 
 void RankLayer::write(const TokenRows& rows) {
   const Station::Turn turn(*station_);
+  station_->machine().finish_all();
   const LayerInputs to = inputs();
   const auto hidden = static_cast<std::uint64_t>(station_->problem().hidden);
   const std::uint64_t first = static_cast<std::uint64_t>(rows.first) * hidden;
@@ -78,6 +80,7 @@ void RankLayer::write(const TokenRows& rows) {
 
 void RankLayer::write(const RoutingRows& rows) {
   const Station::Turn turn(*station_);
+  station_->machine().finish_all();
   const LayerInputs to = inputs();
   const auto topk = static_cast<std::uint64_t>(station_->problem().topk);
   const std::uint64_t first = static_cast<std::uint64_t>(rows.first) * topk;

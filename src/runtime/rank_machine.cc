@@ -31,8 +31,9 @@ std::string chosen(const LayerOptions& options, const RankPlace& place) {
   require_known(options);
   const std::string& name = options.machine;
   if (name == kCpu) return kCpu;
-  if (name == "auto")
-    return place.is_in_process && why_no_gpu_machine(kSm90).empty() ? kSm90 : kCpu;
+  const bool asks_for_cpu = options.workers != 0 || !options.instruction_set.empty();
+  if (name == "auto" && (asks_for_cpu || !place.is_in_process)) return kCpu;
+  if (name == "auto") return why_no_gpu_machine(kSm90).empty() ? kSm90 : kCpu;
   if (!place.is_in_process)
     throw Error(ErrorCode::kUnsupportedMachine,
                 sentence("machine ", name, " takes ranks that are threads of one process"));

@@ -3,6 +3,7 @@
 #include "plan/choose.hpp"
 #include "plan/limits.hpp"
 #include "runtime/cpu_machine.hpp"
+#include "runtime/gpu/sm100_limits.hpp"
 #include "runtime/gpu/sm90_limits.hpp"
 #include "runtime/station.hpp"
 

@@ -4,10 +4,12 @@
 
 #include "base/check.hpp"
 #include "megamoe/plan.hpp"
-#include "plan/shared_memory.hpp"
 #include "protocol/workspace.hpp"
 
 namespace megamoe {
+
+inline constexpr int kMostSharedBytes = 227 * 1024;  ///< of a CTA: an SM's less the system's KiB
+inline constexpr int kMostStages = 32;
 
 constexpr std::string_view what_is_wrong_with_blocks(const KernelPlan& k) {
   if (k.block_m < kSmallestBlockM || k.block_m > kLargestBlockM || kPoolGranule % k.block_m != 0)
@@ -43,7 +45,7 @@ constexpr std::string_view what_is_wrong_on_sm100(const KernelPlan& k) {
   if (k.block_m % 16 != 0) return "block_m: a paired MMA takes multiples of 16 tokens";
   if (k.linear1_block_n != 128 || k.linear2_block_n != 128)
     return "linear1_block_n: a CTA of a pair has 128 weight rows";
-  if (k.tmem_columns < tmem_columns_used(k.block_m) || k.tmem_columns > 512 ||
+  if (k.tmem_columns < 2 * k.block_m || k.tmem_columns > 512 ||
       (k.tmem_columns & (k.tmem_columns - 1)) != 0)
     return "tmem_columns: a power of two up to 512 that holds accumulators and scales";
   return {};

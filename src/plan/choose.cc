@@ -7,7 +7,6 @@
 #include "base/check.hpp"
 #include "plan/checked.hpp"
 #include "plan/pool_size.hpp"
-#include "plan/shared_memory.hpp"
 
 namespace megamoe {
 namespace {
@@ -119,38 +118,6 @@ void choose_wave(Plan& plan, const Limits& limits) {
   note(plan, "experts_per_wave", plan.experts_per_wave, why);
 }
 
-void choose_stages(Plan& plan, const Limits& limits) {
-  KernelPlan& k = plan.kernel;
-  const SharedSum sum = sm100_shared(k, plan.problem.experts);
-  k.stages = std::min(sum.stages_in(limits.shared_bytes), kMostStages);
-  require(k.stages >= 2,
-          ErrorCode::kInvalidArgument,
-          "shared memory of a CTA is ",
-          limits.shared_bytes,
-          " bytes; block_m ",
-          k.block_m,
-          " takes ",
-          sum.bytes(2),
-          " for two stages of ",
-          sum.stage_bytes);
-  k.shared_bytes = sum.bytes(k.stages);
-  for (const SharedPart& part : sum.fixed)
-    plan.shared_items.push_back({part.name, static_cast<std::uint64_t>(part.bytes)});
-  plan.shared_items.push_back(
-      {"stages",
-       static_cast<std::uint64_t>(k.stages) * static_cast<std::uint64_t>(sum.stage_bytes)});
-  note(plan,
-       "stages",
-       k.stages,
-       sentence("(",
-                limits.shared_bytes,
-                " - ",
-                sum.fixed_bytes(),
-                " fixed) / ",
-                sum.stage_bytes,
-                " bytes a stage"));
-}
-
 // The widest rows that a kernel has shared memory for.
 int most_hidden(const Problem& problem, const Limits& limits, int block_m) {
   Problem p = problem;
@@ -197,44 +164,11 @@ void take_built(Plan& plan, const Limits& limits) {
   plan.shared_items = std::move(built.shared_items);
   note(plan, "math_warps", plan.kernel.math_warps, std::string(built.why));
   note(plan, "stages", plan.kernel.stages, "what its shared memory holds beside all else");
-}
-
-void choose_pipeline(Plan& plan, const Limits& limits) {
-  if (limits.built != nullptr) {
-    take_built(plan, limits);
-    return;
-  }
-  KernelPlan& k = plan.kernel;
-  const auto rule = std::find_if(limits.pipelines.begin(),
-                                 limits.pipelines.end(),
-                                 [&](const PipelineRule& r) { return r.block_m == k.block_m; });
-  require(rule != limits.pipelines.end(),
-          ErrorCode::kInvalidArgument,
-          "block_m is ",
-          k.block_m,
-          "; the machine's table of pipelines has no such row");
-  k.block_k = rule->block_k;
-  if (plan.padded_hidden % k.block_k != 0 || plan.padded_intermediate % k.block_k != 0)
-    k.block_k = 128;
-  k.store_m = rule->store_m;
-  k.math_warps = 4 * rule->math_warpgroups;
-  k.dispatch_warps = 4;
-  k.issue_warps = 4;
-  const PoolFormat format = limits.pool_format(plan.problem);
-  k.pull_bytes = pull_bytes_of(static_cast<int>(format.linear1_row_bytes));
-  note(plan,
-       "math_warps",
-       k.math_warps,
-       sentence(rule->why, k.block_k == rule->block_k ? "" : "; K is no multiple of 256, so 128"));
-  choose_stages(plan, limits);
-  k.tmem_columns = tmem_columns_of(k.block_m);
-  note(plan,
-       "tmem_columns",
-       k.tmem_columns,
-       sentence(tmem_columns_used(k.block_m),
-                " used: two accumulators of ",
-                k.block_m,
-                ", and scales; allocated as a power of two"));
+  if (plan.kernel.tmem_columns > 0)
+    note(plan,
+         "tmem_columns",
+         plan.kernel.tmem_columns,
+         "two accumulators, and scales; allocated as a power of two");
 }
 
 }  // namespace
@@ -250,7 +184,7 @@ Plan choose_plan(const Problem& problem, const Limits& limits, const PlanRequest
   choose_channels(plan, limits);
   choose_pool(plan, limits, request);
   choose_wave(plan, limits);
-  if (limits.machine != MachineKind::kCpu) choose_pipeline(plan, limits);
+  if (limits.built != nullptr) take_built(plan, limits);
   plan.kernel = checked(plan.kernel);
   return plan;
 }

@@ -28,9 +28,8 @@ using BuiltKernelOf = BuiltKernel (*)(const Problem&, int block_m);
 /// table) changes a field.
 struct Limits {
   MachineKind machine = MachineKind::kCpu;
-  int workers = 1;       ///< that run at the same time, for certain
-  int shared_bytes = 0;  ///< that a CTA may ask for
-  int tmem_columns = 0;
+  int workers = 1;          ///< that run at the same time, for certain
+  int shared_bytes = 0;     ///< that a CTA may ask for
   int hidden_granule = 32;  ///< H and I are padded to multiples of these, in the weights
   int intermediate_granule = 32;
   std::uint64_t symmetric_bytes = kNoBudget;  ///< the most of a rank, whatever the caller asks
@@ -39,8 +38,7 @@ struct Limits {
   std::span<const TileRule> tiles = {};
   std::span<const ChannelRule> channels = {};
   bool one_wave = false;          ///< linear 1 of all experts that the ring holds comes first
-  BuiltKernelOf built = nullptr;  ///< null on the CPU, and where the tables stand for kernels
-  std::span<const PipelineRule> pipelines = {};
+  BuiltKernelOf built = nullptr;  ///< null on the CPU
 
   constexpr int padded_hidden(const Problem& p) const { return align_up(p.hidden, hidden_granule); }
   constexpr int padded_intermediate(const Problem& p) const {
@@ -48,14 +46,8 @@ struct Limits {
   }
 };
 
-/// SM100 pool rows as this layer assumes them while no machine says otherwise.
-PoolFormat sm100_pool_format(const Problem& problem);
-
 /// `workers` pairs of threads of this process. Its symmetric memory is the computer's, which this
 /// function does not look at: symmetric_bytes is kNoBudget.
 Limits cpu_limits(int workers, PoolFormatOf pool_format);
-
-/// SMs work in pairs; an odd one stays idle.
-Limits sm100_limits(int num_sms);
 
 }  // namespace megamoe

@@ -26,15 +26,6 @@ struct ChannelRule {
   std::string_view why;
 };
 
-/// What a GPU's pipeline looks like at a height of tile.
-struct PipelineRule {
-  int block_m;
-  int block_k;
-  int store_m;
-  int math_warpgroups;
-  std::string_view why;
-};
-
 // CPU. The FP4 weights of a block are read and decoded once for all of its rows, so an expert's
 // rows should fit one block. Twice the expected rows do: a higher tile costs nothing in time but
 // takes more of a small pool.
@@ -69,7 +60,7 @@ inline constexpr std::array kSm90Tiles = {
     TileRule{kAnyRows, 192, "the limit of arithmetic: the highest tile, scales amortised best"},
 };
 
-inline constexpr std::array kGpuTiles = {
+inline constexpr std::array kSm100Tiles = {
     TileRule{8.5, 16, "the memory limit: weights are read for a handful of rows"},
     TileRule{16.5, 32, "the memory limit still: the tile is nearly free"},
     TileRule{32.5, 64, "between the limits of memory and of arithmetic"},
@@ -84,15 +75,6 @@ inline constexpr std::array kSm90Channels = {
 
 inline constexpr std::array kSm100Channels = {
     ChannelRule{128, 128, 0, "a CTA's half of the 256 weight rows of a paired MMA"},
-};
-
-inline constexpr std::array kSm100Pipelines = {
-    PipelineRule{16, 256, 8, 2, "tiny tiles: a deep stage has half the barriers"},
-    PipelineRule{32, 128, 16, 2, "two warpgroups finish halves of the rows"},
-    PipelineRule{64, 128, 32, 1, "one warpgroup keeps up with a tile of this height"},
-    PipelineRule{96, 128, 16, 2, "two warpgroups finish halves of the rows, 48 in steps of 16"},
-    PipelineRule{128, 128, 32, 2, "two warpgroups finish halves of the rows"},
-    PipelineRule{192, 128, 32, 2, "two warpgroups finish halves of the rows"},
 };
 
 /// Work is estimated from a balanced routing; real ones are not, by about so much.
@@ -131,22 +113,12 @@ constexpr bool ends_in_any(const Channels& rules) {
   return rules[rules.size() - 1].least_blocks_per_worker == 0;
 }
 
-/// True when every height of `tiles` has its pipeline.
-template <class Tiles, class Pipelines>
-constexpr bool has_pipelines(const Tiles& tiles, const Pipelines& pipelines) {
-  if (tiles.size() != pipelines.size()) return false;
-  for (std::size_t i = 0; i < tiles.size(); ++i)
-    if (tiles[i].block_m != pipelines[i].block_m || pipelines[i].why.empty()) return false;
-  return true;
-}
-
-static_assert(is_ladder(kCpuTiles) && is_ladder(kSm90Tiles) && is_ladder(kGpuTiles));
+static_assert(is_ladder(kCpuTiles) && is_ladder(kSm90Tiles) && is_ladder(kSm100Tiles));
 static_assert(ends_in_any(kCpuChannels) && ends_in_any(kSm90Channels) &&
               ends_in_any(kSm100Channels));
-static_assert(has_pipelines(kGpuTiles, kSm100Pipelines));
-static_assert(tile_rule_of(kGpuTiles, 8.5).block_m == 16);
-static_assert(tile_rule_of(kGpuTiles, 8.6).block_m == 32);
-static_assert(tile_rule_of(kGpuTiles, 1e9).block_m == 192);
+static_assert(tile_rule_of(kSm100Tiles, 8.5).block_m == 16);
+static_assert(tile_rule_of(kSm100Tiles, 8.6).block_m == 32);
+static_assert(tile_rule_of(kSm100Tiles, 1e9).block_m == 192);
 static_assert(tile_rule_of(kCpuTiles, 0.0).block_m == 16);
 
 }  // namespace megamoe

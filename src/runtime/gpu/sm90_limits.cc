@@ -72,8 +72,7 @@ Limits limits_of(int num_sms) {
           .tiles = kSm90Tiles,
           .channels = kSm90Channels,
           .one_wave = true,
-          .built = &kernel_of<kOperands>,
-          .pipelines = {}};
+          .built = &kernel_of<kOperands>};
 }
 
 }  // namespace

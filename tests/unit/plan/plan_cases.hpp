@@ -7,6 +7,7 @@
 #include "machine/cpu/tile/pool_row.hpp"
 #include "megamoe/error.hpp"
 #include "plan/choose.hpp"
+#include "runtime/gpu/sm100_limits.hpp"
 #include "runtime/gpu/sm90_limits.hpp"
 
 namespace megamoe::test {

@@ -35,11 +35,11 @@ TEST(TileRules, EveryRowFiresUpToItsThresholdAndNotAbove) {
 TEST(TileRules, ThresholdsOfTheGpusAreThoseOfUpstream) {
   constexpr std::array kUpstream = {8.5, 16.5, 32.5, 64.5, 96.5};
   constexpr std::array kHeights = {16, 32, 64, 96, 128, 192};
-  ASSERT_EQ(kGpuTiles.size(), kHeights.size());
+  ASSERT_EQ(kSm100Tiles.size(), kHeights.size());
   for (std::size_t i = 0; i < kHeights.size(); ++i) {
-    EXPECT_EQ(kGpuTiles[i].block_m, kHeights[i]);
+    EXPECT_EQ(kSm100Tiles[i].block_m, kHeights[i]);
     if (i < kUpstream.size()) {
-      EXPECT_EQ(kGpuTiles[i].up_to_rows_per_expert, kUpstream[i]);
+      EXPECT_EQ(kSm100Tiles[i].up_to_rows_per_expert, kUpstream[i]);
     }
   }
 }
@@ -92,15 +92,6 @@ TEST(PipelineRules, EveryRowFitsTheMachine) {
       for (const int experts : {1, 128, kMaxExperts})
         expect_a_pipeline(tile, limits, experts);
   }
-}
-
-TEST(PipelineRules, ADepthOf256NeedsMultiplesOf256) {
-  Problem problem = {.experts = 8, .hidden = 2048, .intermediate = 768, .capacity = 1};
-  EXPECT_EQ(choose_plan(problem, sm100_limits(148)).kernel.block_k, 256);
-  problem.intermediate = 640;
-  const Plan odd = choose_plan(problem, sm100_limits(148));
-  EXPECT_EQ(odd.kernel.block_k, 128);
-  EXPECT_TRUE(contains(why_of(odd, "math_warps"), "no multiple of 256"));
 }
 
 TEST(Ladder, RefusesTablesThatAreOutOfOrder) {

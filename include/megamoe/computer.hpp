@@ -35,6 +35,11 @@ struct Computer {
 /// slash: what "auto" stands for. Throws as Layer does.
 std::string machine_of(const LayerOptions& options);
 
+/// Why `ranks` ranks that are processes can't have the machine that these options name, as a
+/// sentence; empty when they can. Looking at cards starts their driver, which a process that is
+/// going to fork must not do: it asks in a child, such as launch_processes(1, ...).
+std::string why_no_processes(const LayerOptions& options, int ranks);
+
 /// Looks, and tries what is tried quickly; runs no layer.
 Computer examine_computer();
 

@@ -28,6 +28,10 @@ std::string machine_of(const LayerOptions& options) {
   return std::string(name(limits_of_machine(options, {}).machine));
 }
 
+std::string why_no_processes(const LayerOptions& options, int ranks) {
+  return why_no_rank_processes(options, ranks);
+}
+
 Computer examine_computer() {
   constexpr std::uint64_t kPage = 4096;
   const AvailableMemory memory = available_memory();

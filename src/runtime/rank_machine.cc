@@ -25,8 +25,8 @@ void require_known(const LayerOptions& options) {
           "\"; there are fast and exact");
 }
 
-/// The machine's own name, of one that can run here. Ranks that are processes have the CPU alone,
-/// and asking for a GPU would start its driver in a parent that is going to fork.
+/// The machine's own name, of one that can run here. For ranks that are processes auto is the CPU:
+/// asking for a GPU would start its driver in a parent that is going to fork.
 std::string chosen(const LayerOptions& options, const RankPlace& place) {
   require_known(options);
   const std::string& name = options.machine;
@@ -34,9 +34,6 @@ std::string chosen(const LayerOptions& options, const RankPlace& place) {
   const bool asks_for_cpu = options.workers != 0 || !options.instruction_set.empty();
   if (name == "auto" && (asks_for_cpu || !place.is_in_process)) return kCpu;
   if (name == "auto") return why_no_gpu_machine(kSm90).empty() ? kSm90 : kCpu;
-  if (!place.is_in_process)
-    throw Error(ErrorCode::kUnsupportedMachine,
-                sentence("machine ", name, " takes ranks that are threads of one process"));
   const std::string why_not = why_no_gpu_machine(name);
   require(why_not.empty(), ErrorCode::kUnsupportedMachine, why_not);
   return name;
@@ -81,6 +78,13 @@ std::unique_ptr<RankMachine> make_machine(const LayerOptions& options, const Ran
   }
   require_gpu_options(name, options);
   return make_gpu_machine(name, options, place);
+}
+
+std::string why_no_rank_processes(const LayerOptions& options, int ranks) {
+  require_known(options);
+  if (options.machine == kCpu || options.machine == "auto") return {};
+  const std::string why_not = why_no_gpu_machine(options.machine);
+  return why_not.empty() ? why_no_gpu_processes(ranks) : why_not;
 }
 
 Limits limits_of_machine(const LayerOptions& options, const RankPlace& place) {

@@ -91,6 +91,10 @@ class RankMachine {
 /// for an unknown name or a wrong option, kUnsupportedMachine for one that is not here.
 std::unique_ptr<RankMachine> make_machine(const LayerOptions& options, const RankPlace& place);
 
+/// Why `ranks` ranks that are processes, started from here, can't have that machine; empty when
+/// they can. May start the CUDA driver in this process, which must not fork afterwards.
+std::string why_no_rank_processes(const LayerOptions& options, int ranks);
+
 /// Its limits, without making it.
 Limits limits_of_machine(const LayerOptions& options, const RankPlace& place);
 

@@ -148,8 +148,11 @@ void add_run(CLI::App& verb, RunArguments& to) {
                    to.ranks,
                    {.least = 1, .most = kMaxRanks},
                    "default: the length of the input's tokens_per_rank, else 1");
-  verb.add_option("--launch", to.launch, "ranks as threads or as processes")
-      ->check(one_of({"threads", "processes"}));
+  verb.add_option("--launch",
+                  to.launch,
+                  "ranks as threads or as processes; environment: this process is a rank that "
+                  "torchrun, mpirun or srun started")
+      ->check(one_of({"threads", "processes", "environment"}));
   add_whole_number(verb,
                    "--workers",
                    to.layer.workers,

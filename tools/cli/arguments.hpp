@@ -39,7 +39,9 @@ struct RunArguments {
   std::string launch = "threads";
   LayerOptions layer;  ///< all that it has
 
-  bool in_processes() const { return launch == "processes"; }
+  /// Whether a launcher started this process as one of the ranks.
+  bool is_rank() const { return launch == "environment"; }
+  bool in_processes() const { return launch != "threads"; }
 };
 void add_machine(CLI::App& verb, RunArguments& to);
 void add_run(CLI::App& verb, RunArguments& to);

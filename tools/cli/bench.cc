@@ -219,6 +219,9 @@ Ceilings ceilings_of(const LayerRun& run, const nlohmann::json& rank) {
 }
 
 ExitCode bench(BenchVerb arguments) {
+  require(!arguments.run.is_rank(),
+          ErrorCode::kInvalidArgument,
+          "--launch is environment; bench starts its ranks itself, as threads or processes");
   if (arguments.tokens.empty()) arguments.tokens = usual_tokens(arguments.run.layer.machine);
   require(arguments.seconds >= 0,
           ErrorCode::kInvalidArgument,

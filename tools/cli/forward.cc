@@ -8,9 +8,9 @@
 #include "cli/judge.hpp"
 #include "cli/layer_run.hpp"
 #include "cli/problem_json.hpp"
+#include "cli/rank_output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "files/output_file.hpp"
 
 namespace megamoe::cli {
 namespace {
@@ -63,16 +63,15 @@ CallFacts gather(const std::vector<std::string>& results) {
 }
 
 /// One rank's part: pack, load, forward, rows into the output.
-std::string run_rank(const LayerRun& run, const OutputFile& output, Group group) {
+std::string run_rank(const LayerRun& run, RankOutput& output, Group group) {
   Layer layer = make_layer(group, run);
   const TokenRange& tokens = run.tokens[static_cast<std::size_t>(group.rank())];
   load_tokens(layer, run, tokens);
-  Bfloat16* rows = output.y().data() + tokens.first * run.problem.hidden;
-  const CallReport report =
-      layer.forward({.num_tokens = tokens.count, .output = reinterpret_cast<std::uint16_t*>(rows)});
-  std::copy(report.expert_rows.begin(),
-            report.expert_rows.end(),
-            output.tokens_per_expert().begin() + group.rank() * run.problem.experts_per_rank());
+  const RankPlaces places = output.places_of(group.rank());
+  const CallReport report = layer.forward(
+      {.num_tokens = tokens.count, .output = reinterpret_cast<std::uint16_t*>(places.rows)});
+  std::copy(report.expert_rows.begin(), report.expert_rows.end(), places.tokens_per_expert);
+  output.collect(group);
   return rank_result(layer, report);
 }
 
@@ -167,12 +166,13 @@ ExitCode forward(const ForwardVerb& arguments) {
   const LayerRun run =
       open_run(arguments.weights, arguments.input, arguments.activation, arguments.run);
   require_possible(run);
-  OutputFile output(arguments.output, run.total_tokens(), run.problem.hidden, run.problem.experts);
+  RankOutput output(run, arguments.output);
   const CallFacts facts =
       gather(launch(run, [&](Group group) { return run_rank(run, output, std::move(group)); }));
+  if (!output.has_file()) return kGood;  // rank 0 tells
   std::optional<Judgement> judgement;
-  if (arguments.verify) judgement = judge(run, output.y(), tolerance_of(facts.machine));
-  output.commit();
+  if (arguments.verify) judgement = judge(run, output.file().y(), tolerance_of(facts.machine));
+  output.file().commit();
   const Judgement* const verdict = judgement ? &*judgement : nullptr;
   if (arguments.json)
     print_json(run, facts, verdict);

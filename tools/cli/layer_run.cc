@@ -53,18 +53,26 @@ int capacity_of(const RunArguments& arguments, const std::vector<TokenRange>& to
   return static_cast<int>(capacity);
 }
 
-/// Ranks that are processes have the CPU alone. That is settled here, as asking for a GPU would
-/// start its driver in the process that is going to fork.
+/// For ranks that are processes auto is the CPU: asking for a GPU would start its driver in the
+/// process that is going to fork.
 RunArguments of_launch(RunArguments arguments) {
   std::string& machine = arguments.layer.machine;
-  if (!arguments.in_processes() || machine == "cpu") return arguments;
-  require(machine == "auto",
-          ErrorCode::kUnsupportedMachine,
-          "--launch is processes; machine ",
-          machine,
-          " takes ranks that are threads of one process");
-  machine = "cpu";
+  if (arguments.in_processes() && machine == "auto") machine = "cpu";
   return arguments;
+}
+
+/// The group that a launcher made this process a rank of, if it did; its ranks become the run's.
+std::shared_ptr<Group> join_group(RunArguments& arguments) {
+  if (!arguments.is_rank()) return nullptr;
+  auto group = std::make_shared<Group>(Group::from_environment(arguments.layer.timeout_ms));
+  require(arguments.ranks.value_or(group->ranks()) == group->ranks(),
+          ErrorCode::kInvalidArgument,
+          "--ranks is ",
+          arguments.ranks.value_or(0),
+          "; the launcher started ",
+          group->ranks());
+  arguments.ranks = group->ranks();
+  return group;
 }
 
 }  // namespace
@@ -86,7 +94,20 @@ void require_machine_flags(const RunArguments& arguments) {
 }
 
 void require_possible(const LayerRun& run) {
-  static_cast<void>(Layer::symmetric_bytes(run.problem, run.arguments.layer));
+  const auto look = [&] {
+    static_cast<void>(Layer::symmetric_bytes(run.problem, run.arguments.layer));
+  };
+  const bool is_gpu_asked_before_fork =
+      run.arguments.launch == "processes" && run.arguments.layer.machine != "cpu";
+  if (!is_gpu_asked_before_fork) return look();
+  // Looking at cards starts their driver, which a process that is going to fork must not do.
+  const LaunchResult looked = launch_processes(1, [&](const Group&) {
+    const std::string why_not = why_no_processes(run.arguments.layer, run.problem.ranks);
+    require(why_not.empty(), ErrorCode::kUnsupportedMachine, why_not);
+    look();
+    return std::string();
+  });
+  if (!looked.is_good()) throw Error(looked.cause().code, looked.cause().sentence);
 }
 
 LayerRun open_run(const WeightArguments& weights,
@@ -94,14 +115,17 @@ LayerRun open_run(const WeightArguments& weights,
                   const ActivationArguments& activation,
                   const RunArguments& arguments) {
   require_machine_flags(arguments);
+  RunArguments settled = of_launch(arguments);
+  const std::shared_ptr<Group> group = join_group(settled);
   LayerRun run{.problem = {},
                .weights = open_weights(weights.path, weights.options),
                .input = std::make_unique<InputFile>(input_path),
                .tokens = {},
-               .arguments = of_launch(arguments)};
+               .arguments = settled,
+               .group = group};
   const WeightFacts& facts = run.weights->facts();
   require_same(weights.path, facts.hidden, input_path, run.input->hidden(), "hidden size");
-  run.tokens = ranges_of(run.input->tokens_per_rank(arguments.ranks));
+  run.tokens = ranges_of(run.input->tokens_per_rank(settled.ranks));
   run.problem = {.ranks = static_cast<int>(run.tokens.size()),
                  .experts = facts.experts,
                  .topk = run.input->topk(),
@@ -203,6 +227,8 @@ void load_tokens(Layer& layer, const LayerRun& run, const TokenRange& tokens) {
 }
 
 std::vector<std::string> launch(const LayerRun& run, const RankBody& body) {
+  if (run.group != nullptr)
+    return run.group->gather(body(Group(run.group->link())), run.arguments.layer.timeout_ms);
   const LaunchResult result = run.arguments.in_processes()
                                   ? launch_processes(run.problem.ranks, body)
                                   : launch_threads(run.problem.ranks, body);

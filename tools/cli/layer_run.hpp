@@ -26,6 +26,7 @@ struct LayerRun {
   std::unique_ptr<InputFile> input;
   std::vector<TokenRange> tokens;  ///< by rank
   RunArguments arguments;
+  std::shared_ptr<Group> group;  ///< where a launcher started this process as a rank; else null
 
   std::int64_t total_tokens() const { return input->tokens(); }
 };

@@ -14,6 +14,10 @@ namespace megamoe {
 /// this process, which must not fork afterwards.
 std::string why_no_gpu_machine(const std::string& name);
 
+/// Of a machine that can run here: why `ranks` ranks that are processes started from here can't
+/// have it; empty when they can.
+std::string why_no_gpu_processes(int ranks);
+
 /// Only of a machine that can run here.
 std::unique_ptr<RankMachine> make_gpu_machine(const std::string& name,
                                               const LayerOptions& options,

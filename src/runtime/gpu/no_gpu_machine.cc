@@ -7,6 +7,10 @@ std::string why_no_gpu_machine(const std::string& name) {
   return sentence("machine ", name, " is not in this build: it has cpu only");
 }
 
+std::string why_no_gpu_processes(int) {
+  return "this build has no GPU machine";
+}
+
 std::unique_ptr<RankMachine> make_gpu_machine(const std::string& name,
                                               const LayerOptions&,
                                               const RankPlace&) {

@@ -1,6 +1,7 @@
 #include "runtime/gpu/placement.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "base/check.hpp"
@@ -32,6 +33,42 @@ CardLoad load_of(int card, const std::vector<CardWish>& wishes) {
 int card_of_rank(int rank, int ranks, int cards) {
   const int used = std::min(ranks, cards);
   return rank * used / ranks;
+}
+
+std::string why_not_a_card_each(int ranks, int cards) {
+  if (ranks <= cards) return {};
+  return sentence("ranks is ",
+                  ranks,
+                  ", and there ",
+                  cards == 1 ? "is " : "are ",
+                  cards,
+                  cards == 1 ? " card" : " cards",
+                  ": ranks that are processes need a card each; ranks that are threads may share");
+}
+
+int card_of_process(int rank, int ranks, int cards) {
+  if (cards == 1) return 0;
+  const std::string why_not = why_not_a_card_each(ranks, cards);
+  require(why_not.empty(), ErrorCode::kUnsupportedMachine, why_not);
+  return rank;
+}
+
+void require_cards_apart(const std::vector<std::string>& places) {
+  const std::set<std::string> cards(places.begin(), places.end());
+  for (std::size_t rank = 0; rank < places.size(); ++rank)
+    for (std::size_t other = 0; other < rank; ++other)
+      require(places[rank] != places[other],
+              ErrorCode::kUnsupportedMachine,
+              "ranks ",
+              other,
+              " and ",
+              rank,
+              " are both on card ",
+              places[rank],
+              ": ",
+              places.size(),
+              " ranks that are processes need a card each, and have ",
+              cards.size());
 }
 
 std::vector<CardShare> share_cards(const std::vector<CardWish>& wishes,

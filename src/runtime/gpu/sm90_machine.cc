@@ -7,8 +7,10 @@
 #include "runtime/gpu/cards.hpp"
 #include "runtime/gpu/cuda_call.hpp"
 #include "runtime/gpu/gpu_machine.hpp"
+#include "runtime/gpu/process_cards.hpp"
 #include "runtime/gpu/sm90_limits.hpp"
 #include "runtime/gpu/sm90_weights.hpp"
+#include "runtime/gpu/window_memory.hpp"
 #include "runtime/group/agree.hpp"
 
 namespace megamoe {
@@ -28,8 +30,9 @@ CardWish wish_of(const LayerOptions& options, const RankPlace& place) {
           options.device,
           "; this process sees cards 0 to ",
           count - 1);
-  const int card =
-      options.device >= 0 ? options.device : card_of_rank(place.rank, place.ranks, count);
+  const int usual = place.is_in_process ? card_of_rank(place.rank, place.ranks, count)
+                                        : card_of_process(place.rank, place.ranks, count);
+  const int card = options.device >= 0 ? options.device : usual;
   const CardFacts& facts = cards[static_cast<std::size_t>(card)];
   require(facts.is_hopper(),
           ErrorCode::kUnsupportedMachine,
@@ -77,6 +80,11 @@ void require_peers(const std::vector<int>& cards) {
               " cards that can't work together: ",
               why_not);
     }
+}
+
+/// Ranks of one process reach each other's plain memory; processes need windows.
+std::unique_ptr<DeviceMemory> memory_on(int card, const RankPlace& place) {
+  return place.is_in_process ? std::make_unique<DeviceMemory>(card) : make_window_memory(card);
 }
 
 constexpr std::uint64_t kFlushBytes = std::uint64_t{256} << 20;  // five times the L2 cache
@@ -130,6 +138,12 @@ std::string why_no_gpu_machine(const std::string& name) {
   return "machine sm90 finds no card of compute capability 9.0 (Hopper) here";
 }
 
+std::string why_no_gpu_processes(int ranks) {
+  const std::string why_no = why_no_windows();
+  return why_no.empty() ? why_not_a_card_each(ranks, static_cast<int>(visible_cards().size()))
+                        : why_no;
+}
+
 std::unique_ptr<RankMachine> make_gpu_machine(const std::string&,
                                               const LayerOptions& options,
                                               const RankPlace& place) {
@@ -167,9 +181,9 @@ Sm90Machine::Sm90Machine(const LayerOptions& options, const RankPlace& place)
     : operands_(operands_of(options)),
       wish_(wish_of(options, place)),
       limits_(sm90_limits(sms_of(wish_.card), operands_)),
-      memory_(wish_.card),
-      times_(memory_.own_buffer(sizeof(gpu::WorkerTimes) *
-                                static_cast<std::size_t>(sms_of(wish_.card)))) {
+      memory_(memory_on(wish_.card, place)),
+      times_(memory_->own_buffer(sizeof(gpu::WorkerTimes) *
+                                 static_cast<std::size_t>(sms_of(wish_.card)))) {
   const CardScope scope(wish_.card);
   // Loading a kernel when it is first launched may wait for kernels that run, which may wait for
   // it.
@@ -190,10 +204,20 @@ std::string Sm90Machine::name() const {
 }
 
 std::unique_ptr<MachineWeights> Sm90Machine::make_weights(const Problem& problem) const {
-  return std::make_unique<Sm90Weights>(problem, operands_, memory_);
+  return std::make_unique<Sm90Weights>(problem, operands_, *memory_);
 }
 
 void Sm90Machine::join(Link& link, std::uint64_t timeout_ms) {
+  share_ = share_of_card(link, timeout_ms);
+  limits_.workers = share_.num_sms;
+}
+
+/// Collective.
+CardShare Sm90Machine::share_of_card(Link& link, std::uint64_t timeout_ms) const {
+  if (!link.is_in_process()) {
+    require_own_cards(link, wish_.card, timeout_ms);
+    return {.num_sms = wish_.num_sms > 0 ? wish_.num_sms : sms_of(wish_.card)};
+  }
   std::vector<CardWish> wishes;
   for (const std::string& text :
        link.gather({"the placing of ranks on cards", timeout_ms}, text_of(wish_)))
@@ -202,14 +226,14 @@ void Sm90Machine::join(Link& link, std::uint64_t timeout_ms) {
   std::vector<int> sms;
   for (const CardFacts& card : visible_cards())
     sms.push_back(card.sms);
-  share_ = share_cards(wishes, sms)[static_cast<std::size_t>(link.rank())];
+  const CardShare share = share_cards(wishes, sms)[static_cast<std::size_t>(link.rank())];
   const std::vector<int> cards = cards_of(wishes);
   require_peers(cards);
   agree(link, {"the opening of peer access", timeout_ms}, [&] {
     enable_peer_access(wish_.card, cards);
     return std::string();
   });
-  limits_.workers = share_.num_sms;
+  return share;
 }
 
 void Sm90Machine::require_stream(const CallOrder& order) const {
@@ -279,7 +303,7 @@ std::vector<double> Sm90Machine::time_calls(const Call& call,
   // last one, together, and not when the host gets round to it.
   CallClock clock(what.warm_up + what.calls);
   const std::shared_ptr<Segment> flush =
-      what.flushes_caches ? memory_.own_buffer(kFlushBytes) : nullptr;
+      what.flushes_caches ? memory_->own_buffer(kFlushBytes) : nullptr;
   for (int i = 0; i < clock.calls(); ++i) {
     if (flush != nullptr)
       require_cuda(cudaMemsetAsync(flush->base(), i, kFlushBytes, own_stream_), "a flush");
@@ -295,7 +319,7 @@ std::vector<double> Sm90Machine::time_calls(const Call& call,
 }
 
 PhaseTimes Sm90Machine::times() const {
-  const auto t = memory_.copy_of(reinterpret_cast<const gpu::WorkerTimes*>(times_->base()));
+  const auto t = memory_->copy_of(reinterpret_cast<const gpu::WorkerTimes*>(times_->base()));
   const auto at = [&](Milestone milestone) { return t.milestones[static_cast<int>(milestone)]; };
   return {.route = milliseconds(t.start, at(Milestone::kRouted)),
           .compute = milliseconds(at(Milestone::kRouted), at(Milestone::kComputed)),

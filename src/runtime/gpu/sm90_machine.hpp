@@ -24,7 +24,7 @@ class Sm90Machine : public RankMachine {
 
   std::string name() const override;
   const Limits& limits() const override { return limits_; }
-  MemoryKind& memory() override { return memory_; }
+  MemoryKind& memory() override { return *memory_; }
   bool masks_bad_ids() const override { return true; }
   std::unique_ptr<MachineWeights> make_weights(const Problem& problem) const override;
   void join(Link& link, std::uint64_t timeout_ms) override;
@@ -44,6 +44,7 @@ class Sm90Machine : public RankMachine {
   int device() const override { return wish_.card; }
 
  private:
+  CardShare share_of_card(Link& link, std::uint64_t timeout_ms) const;
   cudaStream_t stream_of(const CallOrder& order) const;
   void launch(const Call& call,
               const Plan& plan,
@@ -55,7 +56,7 @@ class Sm90Machine : public RankMachine {
   CardWish wish_;
   CardShare share_;
   Limits limits_;
-  mutable DeviceMemory memory_;     // host copies change nothing of the machine's own
+  std::unique_ptr<DeviceMemory> memory_;
   std::shared_ptr<Segment> times_;  // WorkerTimes by worker, of the last call
   cudaStream_t own_stream_ = nullptr;
   cudaEvent_t last_call_ = nullptr;  // recorded behind the last call that no graph captured

@@ -61,7 +61,7 @@ class Refusals(CliCase):
             ("--activation swiglu-oai --limit -1", "--limit is -1; it must be a finite number of at least 0"),
             ("--activation gelu", ["--activation", "gelu", "swiglu,swiglu-oai"]),
             ("--fast-math maybe", ["--fast-math", "maybe", "on,off"]),
-            ("--launch fork", ["--launch", "fork", "threads,processes"]),
+            ("--launch fork", ["--launch", "fork", "threads,processes,environment"]),
             ("--numerics loose", ["--numerics", "loose", "fast,exact"]),
             ("--machine gpu", ["--machine", "gpu", "auto,cpu,sm90,sm100"]),
             ("--isa mmx", 'no instruction set named "mmx"'),
@@ -214,6 +214,7 @@ class Refusals(CliCase):
         self.refuse(BAD_INPUT, "num_sms is 1", "plan", *shape, "--machine", "sm100", "--num-sms", "1")
         self.refuse(BAD_INPUT, "bench takes either --shape", "bench")
         self.refuse(BAD_INPUT, "--tokens is 0", "bench", *shape, "--tokens", "1,0")
+        self.refuse(BAD_INPUT, "bench starts its ranks itself", "bench", *shape, "--launch", "environment")
         self.refuse(BAD_INPUT, "--calls is 0", "bench", *shape, "--calls", "0")
         self.refuse(NO_SUCH_MACHINE, "sm90", "bench", *shape, "--machine", "sm90")
         self.refuse(BAD_INPUT, ["hidden is 65536", "takes at most"], "plan", "--shape", "65536,32,4,2", "--machine", "sm90")
@@ -221,8 +222,7 @@ class Refusals(CliCase):
     def test_flags_of_a_gpu(self):
         self.refuse_forward(BAD_INPUT, "--workers is given; the sm90 machine takes --num-sms",
                             "--machine", "sm90", "--workers", "2")
-        self.refuse_forward(NO_SUCH_MACHINE, "--launch is processes; machine sm90 takes ranks that are threads",
-                            "--machine", "sm90", "--launch", "processes")
+        self.refuse_forward(NO_SUCH_MACHINE, "machine sm90", "--machine", "sm90", "--launch", "processes")
         self.refuse(BAD_INPUT, "--numerics", "check", "--weights", "w", "--input", "x", "--output", "y", "--numerics", "loose")
 
     def test_check_of_a_file_that_does_not_fit(self):

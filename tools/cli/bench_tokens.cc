@@ -107,7 +107,8 @@ BenchRun bench_of_shape(const LayerShape& shape,
               .weights = make_synthetic_weights(layer),
               .input = nullptr,
               .tokens = {},
-              .arguments = arguments},
+              .arguments = arguments,
+              .group = nullptr},
       .tokens = nullptr};
   validate(bench.run.problem);
   bench.tokens = std::make_unique<BenchTokens>(bench.run.problem, layer.tokens);

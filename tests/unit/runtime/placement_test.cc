@@ -77,5 +77,37 @@ TEST(Placement, WishesTravelAsText) {
   EXPECT_EQ(wish.num_sms, 17);
 }
 
+// Ranks that are processes need a card each, and say so with both counts before any of them waits.
+TEST(Placement, ProcessesGetACardEachInOrder) {
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(card_of_process(rank, 4, 4), rank);
+    EXPECT_EQ(card_of_process(rank, 4, 8), rank) << "others are for others";
+    EXPECT_EQ(card_of_process(rank, 4, 1), 0) << "the launcher showed it one";
+  }
+  EXPECT_EQ(why_not_a_card_each(2, 2), "");
+  EXPECT_EQ(why_not_a_card_each(4, 2).find("ranks is 4, and there are 2 cards"), 0U);
+  EXPECT_EQ(why_not_a_card_each(2, 1).find("ranks is 2, and there is 1 card"), 0U);
+  try {
+    card_of_process(0, 4, 2);
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupportedMachine);
+    EXPECT_EQ(error.what(), why_not_a_card_each(4, 2));
+  }
+}
+
+TEST(Placement, TwoProcessesOnOneCardAreRefusedByName) {
+  require_cards_apart({"0000:01:00.0", "0000:02:00.0"});
+  try {
+    require_cards_apart({"0000:01:00.0", "0000:02:00.0", "0000:01:00.0"});
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupportedMachine);
+    EXPECT_STREQ(error.what(),
+                 "ranks 0 and 2 are both on card 0000:01:00.0: 3 ranks that are processes need a "
+                 "card each, and have 2");
+  }
+}
+
 }  // namespace
 }  // namespace megamoe

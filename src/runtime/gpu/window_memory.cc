@@ -97,8 +97,13 @@ class Window {
   }
 
  private:
+  /// The communicator knows how a call goes on: the call itself may return success as soon as it
+  /// has begun.
   void settle(const char* what, ncclResult_t result) const {
-    while (result == ncclInProgress) {
+    if (result != ncclInProgress) require_good(what, result);
+    for (;;) {
+      require_good("ncclCommGetAsyncError", nccl().get_async_error(comm_, &result));
+      if (result != ncclInProgress) return require_good(what, result);
       const int dead = dead_.load();
       require(dead < 0,
               ErrorCode::kRunFailed,
@@ -116,9 +121,7 @@ class Window {
               " ms at ",
               meeting_.what);
       std::this_thread::sleep_for(kBetweenLooks);
-      require_good("ncclCommGetAsyncError", nccl().get_async_error(comm_, &result));
     }
-    require_good(what, result);
   }
 
   void require_good(const char* what, ncclResult_t result) const {
@@ -132,13 +135,13 @@ class Window {
             result == ncclSuccess ? "" : sentence(" (", nccl().last_error(comm_), ")"));
   }
 
-  void close_window() {
+  void close_window() const {
     const Deadline deadline(kClosingMs);
-    ncclResult_t result = nccl().deregister_window(comm_, window_);
-    while (result == ncclInProgress && !deadline.passed()) {
+    nccl().deregister_window(comm_, window_);
+    ncclResult_t state = ncclInProgress;
+    while (nccl().get_async_error(comm_, &state) == ncclSuccess && state == ncclInProgress &&
+           !deadline.passed())
       std::this_thread::sleep_for(kBetweenLooks);
-      if (nccl().get_async_error(comm_, &result) != ncclSuccess) return;
-    }
   }
 
   int card_;

@@ -7,7 +7,7 @@ descriptor. `start` begins a new sum, `add` continues one. With --check, exits 1
 import pathlib
 import sys
 
-TOKENS = (8, 16, 32, 48, 64, 96, 128, 192)
+TOKENS = (8, 16, 32, 64, 96, 128, 160)
 KINDS = {
     "Float8": ("k32.f32.e4m3.e4m3", "1, 1"),
     "Bfloat16": ("k16.f32.bf16.bf16", "1, 1, 0"),

@@ -66,6 +66,11 @@ struct RowsOfExpert {
   }
 };
 
+constexpr Waves<RowsOfExpert> waves_of(const Call& call) {
+  return {{call.ring, call.problem.experts_per_rank(), call.experts_per_wave},
+          RowsOfExpert{call.local(call.workspace.received_sum)}};
+}
+
 constexpr Schedule<RowsOfExpert> schedule_of(const Call& call, int worker, int num_workers) {
   return {{.ring = call.ring,
            .experts = call.problem.experts_per_rank(),

@@ -63,10 +63,13 @@ using ReceivedSum = Counter<Scope::kSystem, struct ReceivedSumTag, std::uint64_t
 //   resets    cleanup
 using ArrivedRows = Counter<Scope::kDevice, struct ArrivedRowsTag>;
 
-// Linear 1 blocks of one ring block whose output lies in the pool's second buffer.
-//   adds      linear 1's epilogue, one a block                                    release, device
-//   observes  linear 2
-//   expects   linear1_blocks * (lap + 1)
+// Linear 1 blocks of one ring block whose output lies in the pool's second buffer, and, on machines
+// that settle rows between the linears, those rows (settle.hpp).
+//   adds      linear 1's epilogue, one a block; then whoever settles a row, one a row, with the
+//             expert's last row the padding too                                   release, device
+//   observes  who settles rows; linear 2
+//   expects   (linear1_blocks + settled_rows) * lap + linear1_blocks, to settle;
+//             (linear1_blocks + settled_rows) * (lap + 1), for linear 2
 //   resets    cleanup
 using ReadyBlocks = Counter<Scope::kDevice, struct ReadyBlocksTag>;
 

@@ -8,12 +8,13 @@
 #include "protocol/machine.hpp"
 #include "protocol/pull.hpp"
 #include "protocol/route.hpp"
+#include "protocol/settle.hpp"
 
 // One call of one rank, as its two protocol roles see it. Every worker runs both, side by side:
 // with a small ring a pull may have to wait for a block that the worker's own compute role has yet
 // to finish.
 //
-//   dispatch   route, barrier 1, pull | join | gate 2, clean up | join
+//   dispatch   route, barrier 1, (pull, settle) | join | gate 2, clean up | join
 //   compute    gate 1, blocks | join, barrier 2 | combine | join, barrier 3
 //
 // Both return false when the call is being abandoned (fault.hpp). A refused call (some rank brought
@@ -28,6 +29,25 @@ MEGAMOE_PROTOCOL bool leads(M& m) {
   return m.worker() == 0 && m.team() == 0;
 }
 
+/// Steps 5 and 6b of one team, wave after wave.
+template <Machine M>
+[[nodiscard]] MEGAMOE_PROTOCOL bool bring_rows(M& m, const Call& call) {
+  Puller<M> puller(m, call);
+  if constexpr (SettlingMachine<M>) {
+    for (auto wave = waves_of(call); !wave.is_over(); wave.advance()) {
+      const int first_row = puller.next_row();
+      if (!puller.pull(wave)) return false;
+      puller.finish();
+      if (!Settler<M>(m, call, first_row).settle(wave)) return false;
+    }
+  } else {
+    for (auto wave = waves_of(call); !wave.is_over(); wave.advance())
+      if (!puller.pull(wave)) return false;
+    puller.finish();
+  }
+  return true;
+}
+
 template <Machine M>
 [[nodiscard]] MEGAMOE_PROTOCOL bool dispatch(M& m, const Call& call) {
   route(m, call);
@@ -40,7 +60,7 @@ template <Machine M>
     open_gate(m, call);
   }
   if (!wait_at_gate(m, call, 1)) return false;
-  if (!call_is_refused(call) && !Puller<M>(m, call).pull_all()) return false;
+  if (!call_is_refused(call) && !bring_rows(m, call)) return false;
   join_roles(m);
 
   if (!wait_at_gate(m, call, 2)) return false;

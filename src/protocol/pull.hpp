@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "protocol/call.hpp"
+#include "protocol/flights.hpp"
 #include "protocol/machine.hpp"
 #include "protocol/pull_order.hpp"
 #include "protocol/route.hpp"
@@ -16,54 +17,48 @@ namespace megamoe {
 template <Machine M>
 class Puller {
  public:
-  MEGAMOE_PROTOCOL Puller(M& m, const Call& call) : m_(m), call_(call) {}
+  MEGAMOE_PROTOCOL Puller(M& m, const Call& call)
+      : m_(m), call_(call), row_(m.team() * m.num_workers() + m.worker()) {}
 
-  [[nodiscard]] MEGAMOE_PROTOCOL bool pull_all() {
-    const Problem& p = call_.problem;
-    const RowsOfExpert rows_of{call_.local(call_.workspace.received_sum)};
+  /// The team's rows of one wave; the last ones may still be under way.
+  [[nodiscard]] MEGAMOE_PROTOCOL bool pull(Waves<RowsOfExpert>& wave) {
     const int pullers = m_.num_workers() * m_.num_teams();
-    std::int64_t row = m_.team() * m_.num_workers() + m_.worker();
-    for (int expert = 0; expert < p.experts_per_rank(); ++expert) {
-      const int rows = rows_of(expert);
-      if (row < rows) {
-        PullOrder<M> order(m_, p.ranks, [&](int rank) { return received(expert, rank); });
-        for (; row < rows; row += pullers)
-          if (!pull_row(expert, row, rows, order)) return false;
+    return wave.for_each_expert([&](const WaveRows& rows) {
+      if (row_ < rows.count) {
+        PullOrder<M> order(
+            m_, call_.problem.ranks, [&](int rank) { return received(rows.expert, rank); });
+        for (; row_ < rows.count; row_ += pullers)
+          if (!pull_row(rows, order)) return false;
       }
-      row -= rows;
-      first_block_ += ceil_div(rows, call_.ring.block_m);
-    }
-    while (in_flight_ > 0)
+      row_ -= rows.count;
+      return true;
+    });
+  }
+
+  /// The team's first row of the next wave, counted from the first one of the wave's first expert.
+  MEGAMOE_PROTOCOL int next_row() const { return row_; }
+
+  /// Every row that was begun lies in the pool and is announced.
+  MEGAMOE_PROTOCOL void finish() {
+    while (!flights_.is_empty())
       finish_oldest();
-    return true;
   }
 
  private:
-  /// What the oldest row adds to its ring block once it has landed.
-  struct Flight {
-    int place;
-    std::uint32_t rows;
-  };
-
   MEGAMOE_PROTOCOL std::uint32_t received(int expert, int rank) const {
     return call_.local(call_.workspace.received)[rank * call_.problem.experts_per_rank() + expert]
         .value;
   }
 
-  [[nodiscard]] MEGAMOE_PROTOCOL bool pull_row(int expert,
-                                               std::int64_t row,
-                                               int rows,
-                                               PullOrder<M>& order) {
+  [[nodiscard]] MEGAMOE_PROTOCOL bool pull_row(const WaveRows& rows, PullOrder<M>& order) {
     const Ring& ring = call_.ring;
-    const PoolBlock block{first_block_ + static_cast<int>(row / ring.block_m)};
-    const auto row_in_block = static_cast<int>(row % ring.block_m);
+    const PoolBlock block = rows.block(row_, ring.block_m);
+    const int row_in_block = row_ % ring.block_m;
     if (!wait_for_place(block)) return false;
-    if (in_flight_ == M::kPullsInFlight) finish_oldest();
-    begin(expert, order.at(m_, row), ring.row(block, row_in_block));
-    const bool is_last = row == rows - 1;
-    const int added = is_last ? ring.block_m - row_in_block : 1;
-    flights_[(oldest_ + in_flight_++) % M::kPullsInFlight] = {ring.place(block),
-                                                              static_cast<std::uint32_t>(added)};
+    if (flights_.is_full()) finish_oldest();
+    begin(rows.expert, order.at(m_, rows.before + row_), ring.row(block, row_in_block));
+    const int added = rows.is_last(row_) ? ring.block_m - row_in_block : 1;
+    flights_.take_off({ring.place(block), static_cast<std::uint32_t>(added)});
     return true;
   }
 
@@ -73,8 +68,7 @@ class Puller {
     const FinishedBlocks* finished =
         &call_.local(call_.workspace.finished)[call_.ring.place(block)];
     if (!m_.all(m_.observe(finished) >= expected)) {
-      while (in_flight_ > 0)
-        finish_oldest();
+      finish();
       const bool is_free = wait_until(m_, {WaitFor::kRingPlace, block.index, m_.rank()}, [&] {
         return Observation{m_.observe(finished), expected};
       });
@@ -111,22 +105,18 @@ class Puller {
 
   MEGAMOE_PROTOCOL void finish_oldest() {
     m_.finish_pull();
-    const Flight flight = flights_[oldest_];
+    const Flight flight = flights_.land();
     m_.sync_team();
     if (m_.lane() == 0) {
       m_.publish(&call_.local(call_.workspace.arrived)[flight.place], flight.rows);
       m_.bump_progress();
     }
-    oldest_ = (oldest_ + 1) % M::kPullsInFlight;
-    --in_flight_;
   }
 
   M& m_;
   const Call& call_;
-  Flight flights_[M::kPullsInFlight] = {};
-  int oldest_ = 0;
-  int in_flight_ = 0;
-  int first_block_ = 0;  // the expert's first pool block
+  int row_;  // the team's next, counted from the first one of the expert in its wave
+  Flights<M::kPullsInFlight> flights_;
   int free_block_ = -1;  // the pool block whose place was last found free
 };
 

@@ -23,30 +23,35 @@ class PullOrder {
   /// `count_of(rank)`: the rows that a rank has for the expert.
   template <class CountOf>
   MEGAMOE_PROTOCOL PullOrder(M& m, int ranks, CountOf count_of)
-      : stripes_(ceil_div(ranks, int{M::kLanes})) {
-    for (int s = 0; s < stripes_; ++s) {
+      : ranks_(ranks) {
+    MEGAMOE_UNROLL
+    for (int s = 0; s < kStripes; ++s) {
+      if (s * M::kLanes >= ranks_) break;
       const int rank = s * M::kLanes + m.lane();
       left_[s] = rank < ranks ? static_cast<int>(count_of(rank)) : 0;
     }
     measure(m);
   }
 
-  MEGAMOE_PROTOCOL SourceRow at(M& m, std::int64_t row) {
-    while (row - first_row_ >= std::int64_t{layer_} * active_)
+  MEGAMOE_PROTOCOL SourceRow at(M& m, int row) {
+    while (row - first_row_ >= layer_ * active_)
       peel(m);
-    const auto in_layer = static_cast<int>(row - first_row_);
+    const int in_layer = row - first_row_;
     return {nth_active(m, in_layer % active_),
             static_cast<std::uint32_t>(depth_ + in_layer / active_)};
   }
 
  private:
+  // Loops over them have constant ends, so that a GPU keeps left_ in registers.
   static constexpr int kStripes = (kMaxRanks + M::kLanes - 1) / M::kLanes;
 
   MEGAMOE_PROTOCOL void measure(M& m) {
     constexpr int kNone = 0x7FFFFFFF;
     int least = kNone;
     int active = 0;
-    for (int s = 0; s < stripes_; ++s) {
+    MEGAMOE_UNROLL
+    for (int s = 0; s < kStripes; ++s) {
+      if (s * M::kLanes >= ranks_) break;
       if (left_[s] == 0) continue;
       least = left_[s] < least ? left_[s] : least;
       ++active;
@@ -56,15 +61,20 @@ class PullOrder {
   }
 
   MEGAMOE_PROTOCOL void peel(M& m) {
-    first_row_ += std::int64_t{layer_} * active_;
+    first_row_ += layer_ * active_;
     depth_ += layer_;
-    for (int s = 0; s < stripes_; ++s)
+    MEGAMOE_UNROLL
+    for (int s = 0; s < kStripes; ++s) {
+      if (s * M::kLanes >= ranks_) break;
       if (left_[s] > 0) left_[s] -= layer_;
+    }
     measure(m);
   }
 
   MEGAMOE_PROTOCOL int nth_active(M& m, int n) const {
-    for (int s = 0; s < stripes_; ++s) {
+    MEGAMOE_UNROLL
+    for (int s = 0; s < kStripes; ++s) {
+      if (s * M::kLanes >= ranks_) break;
       std::uint32_t mask = m.ballot(left_[s] > 0);
       for (int lane = 0; mask != 0; ++lane, mask >>= 1) {
         if ((mask & 1U) != 0 && n-- == 0) return s * M::kLanes + lane;
@@ -73,12 +83,12 @@ class PullOrder {
     return 0;  // not reached: n < active_
   }
 
-  int stripes_;
+  int ranks_;
   int left_[kStripes] = {};
   int layer_ = 0;               // L
   int active_ = 0;              // |A|
   int depth_ = 0;               // rows that each active rank has given so far
-  std::int64_t first_row_ = 0;  // the layer's first row
+  int first_row_ = 0;           // the layer's first row
 };
 
 }  // namespace megamoe

@@ -17,6 +17,8 @@ struct Ring {
   int block_m = 16;        ///< rows of a block
   int linear1_blocks = 1;  ///< N-blocks of linear 1 (each one makes `ready` go up by one)
   int linear2_blocks = 1;  ///< N-blocks of linear 2 (each one makes `finished` go up by one)
+  int settled_rows = 0;    ///< rows of a block that are settled between the linears (each one makes
+                           ///< `ready` go up by one): block_m, or 0 for a machine that doesn't
 
   constexpr int place(PoolBlock block) const { return block.index % blocks; }
   constexpr int lap(PoolBlock block) const { return block.index / blocks; }
@@ -29,7 +31,12 @@ struct Ring {
     return count(block_m, lap(block) + 1);
   }
   constexpr std::uint32_t ready_when_done(PoolBlock block) const {
-    return count(linear1_blocks, lap(block) + 1);
+    return count(linear1_blocks + settled_rows, lap(block) + 1);
+  }
+  /// ReadyBlocks at which linear 1 is done with the block and its rows may be settled.
+  constexpr std::uint32_t ready_to_settle(PoolBlock block) const {
+    return count(linear1_blocks + settled_rows, lap(block)) +
+           static_cast<std::uint32_t>(linear1_blocks);
   }
   /// FinishedBlocks at which the block that lay here a lap before may be overwritten.
   constexpr std::uint32_t finished_before(PoolBlock block) const {

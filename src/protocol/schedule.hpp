@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-#include "base/math.hpp"
-#include "protocol/ring.hpp"
+#include "protocol/waves.hpp"
 
 namespace megamoe {
 
@@ -19,14 +18,9 @@ struct Block {
   PoolBlock pool;
 };
 
-/// Walks one worker's blocks in wave order. A wave is a run of consecutive pool blocks: up to
-/// `experts_per_wave` experts that have rows, and never more blocks than the ring has places, if
-/// need be ending inside an expert; so every earlier lap of a place belongs to an earlier wave, and
-/// no wait can close a circle. In a wave come all linear 1 blocks (expert, m, then n fastest), then
-/// all linear 2 blocks; worker w takes every num_workers-th block of the whole sequence.
-///
-/// `RowsOf` answers rows_of(expert), the rows of a local expert; it is asked in order, several
-/// times.
+/// Walks one worker's blocks in wave order (waves.hpp). In a wave come all linear 1 blocks (expert,
+/// m, then n fastest), then all linear 2 blocks; worker w takes every num_workers-th block of the
+/// whole sequence.
 template <class RowsOf>
 class Schedule {
  public:
@@ -39,15 +33,17 @@ class Schedule {
   };
 
   constexpr Schedule(const Shape& shape, RowsOf rows_of)
-      : shape_(shape), rows_of_(rows_of), next_(shape.worker) {
-    open_wave();
+      : waves_({shape.ring, shape.experts, shape.experts_per_wave}, rows_of),
+        num_workers_(shape.num_workers),
+        next_(shape.worker) {
+    restart();
   }
 
   /// The worker's next block in `block`; false when it has had all of them.
   constexpr bool next(Block& block) {
     for (;;) {
-      if (wave_blocks_ == 0) return false;
-      const std::int64_t units = std::int64_t{wave_blocks_} * blocks_n();
+      if (waves_.is_over()) return false;
+      const std::int64_t units = std::int64_t{waves_.blocks()} * blocks_n();
       if (next_ < units) break;
       next_ -= units;
       close_phase();
@@ -59,10 +55,11 @@ class Schedule {
              .m = at_.m + (in_wave - at_.in_wave),
              .n = static_cast<int>(next_ % blocks_n()),
              .rows = 0,
-             .pool = {first_pool_block_ + in_wave}};
-    const int left = rows_of_(block.expert) - block.m * shape_.ring.block_m;
-    block.rows = left < shape_.ring.block_m ? left : shape_.ring.block_m;
-    next_ += shape_.num_workers;
+             .pool = {waves_.first_block().index + in_wave}};
+    const int block_m = waves_.ring().block_m;
+    const int left = waves_.rows_of(block.expert) - block.m * block_m;
+    block.rows = left < block_m ? left : block_m;
+    next_ += num_workers_;
     return true;
   }
 
@@ -75,60 +72,33 @@ class Schedule {
   };
 
   constexpr int blocks_n() const {
-    return phase_ == Phase::kLinear1 ? shape_.ring.linear1_blocks : shape_.ring.linear2_blocks;
+    return phase_ == Phase::kLinear1 ? waves_.ring().linear1_blocks : waves_.ring().linear2_blocks;
   }
-  constexpr int blocks_m(int expert) { return ceil_div(rows_of_(expert), shape_.ring.block_m); }
 
-  /// Finds where the wave that starts at `begin_` ends.
-  constexpr void open_wave() {
-    wave_blocks_ = 0;
-    Position at = begin_;
-    int experts_with_rows = 0;
-    while (at.expert < shape_.experts && experts_with_rows < shape_.experts_per_wave) {
-      const int left = blocks_m(at.expert) - at.m;
-      const int room = shape_.ring.blocks - wave_blocks_;
-      if (left > room) {
-        wave_blocks_ += room;
-        at.m += room;
-        break;
-      }
-      experts_with_rows += left > 0 ? 1 : 0;
-      wave_blocks_ += left;
-      ++at.expert;
-      at.m = 0;
-    }
-    end_ = at;
-    at_ = begin_;
-  }
+  /// To the wave's first block.
+  constexpr void restart() { at_ = {waves_.begin().expert, waves_.begin().m, 0}; }
 
   constexpr void close_phase() {
-    if (phase_ == Phase::kLinear1) {
-      phase_ = Phase::kLinear2;
-      at_ = begin_;
-      return;
-    }
-    phase_ = Phase::kLinear1;
-    first_pool_block_ += wave_blocks_;
-    begin_ = {end_.expert, end_.m, 0};
-    open_wave();
+    const bool ends_wave = phase_ == Phase::kLinear2;
+    phase_ = ends_wave ? Phase::kLinear1 : Phase::kLinear2;
+    if (ends_wave) waves_.advance();
+    restart();
   }
 
   /// Moves `at_` to the expert that the wave's block number `in_wave` belongs to.
   constexpr void advance_to(int in_wave) {
     for (;;) {
-      const int left = blocks_m(at_.expert) - at_.m;
+      const int left = waves_.blocks_of(at_.expert) - at_.m;
       if (in_wave < at_.in_wave + left) return;
       at_ = {at_.expert + 1, 0, at_.in_wave + left};
     }
   }
 
-  Shape shape_;
-  RowsOf rows_of_;
+  Waves<RowsOf> waves_;
+  int num_workers_;
   std::int64_t next_;  // the worker's next unit, counted from the start of the phase
   Phase phase_ = Phase::kLinear1;
-  int first_pool_block_ = 0;  // of the wave
-  int wave_blocks_ = 0;       // pool blocks of the wave
-  Position begin_, end_, at_;
+  Position at_;
 };
 
 }  // namespace megamoe

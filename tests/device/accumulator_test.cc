@@ -261,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Hopper,
                                                           Case{1056, 544, 64},
                                                           Case{2048, 768, 96},
                                                           Case{5120, 1536, 128},
-                                                          Case{7168, 2048, 192})),
+                                                          Case{7168, 2048, 160})),
                          name_of);
 
 }  // namespace

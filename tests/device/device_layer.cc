@@ -45,11 +45,8 @@ DeviceLayer::DeviceLayer(const Problem& problem,
 }
 
 void DeviceLayer::set_block_m(int rank, int block_m) {
-  args(rank).call.ring = {
-      .blocks = static_cast<int>(workspace().pool_rows / block_m),
-      .block_m = block_m,
-      .linear1_blocks = sm90::layout_of(problem(), options_.operands, Phase::kLinear1).blocks(),
-      .linear2_blocks = sm90::layout_of(problem(), options_.operands, Phase::kLinear2).blocks()};
+  args(rank).call.ring =
+      sm90::ring_of(problem(), options_.operands, block_m, workspace().pool_rows);
 }
 
 void DeviceLayer::pack(RankWeights& rank, int index, const RandomWeights& weights) {

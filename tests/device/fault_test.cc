@@ -164,7 +164,7 @@ TEST_F(Faults, StoppedCallsEnd) {
   const Problem problem{
       .experts = 16, .topk = 4, .hidden = 2048, .intermediate = 1024, .capacity = 4000};
   const RandomWeights weights = random_weights(problem, 3, 5);
-  for (const int block_m : {16, 64, 192}) {
+  for (const int block_m : {16, 64, 160}) {
     DeviceLayer layer(problem, weights, {.block_m = block_m});
     layer.set_input(0, random_input(problem, 4000, 3));
     layer.forward(132);

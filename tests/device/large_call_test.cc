@@ -37,7 +37,7 @@ TEST_P(LargeCall, GivesWhatASmallOneGives) {
   small.forward(device_workers());
   const std::vector<Bfloat16> wanted = small.output(0);
 
-  DeviceLayer large(problem(kMaxCapacity), weights, {.operands = GetParam(), .block_m = 192});
+  DeviceLayer large(problem(kMaxCapacity), weights, {.operands = GetParam(), .block_m = 160});
   const Workspace& w = large.workspace();
   EXPECT_GT(w.row_source.offset - w.combine.offset, std::uint64_t{1} << 32);
   if (GetParam() == sm90::Operands::kBfloat16) {

@@ -78,7 +78,7 @@ void expect_agreement(const Problem& problem,
                       const RandomInput& input,
                       sm90::Operands operands) {
   const ReferenceOutput reference = reference_forward(problem, weights.view(), view_of(input));
-  for (const int block_m : {8, 32, 64, 192}) {
+  for (const int block_m : {8, 32, 64, 160}) {
     SCOPED_TRACE(testing::Message() << "block_m " << block_m);
     DeviceLayer layer(problem, weights, {.operands = operands, .block_m = block_m});
     layer.set_input(0, input);

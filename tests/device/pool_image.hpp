@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device_layer.hpp"
+#include "stage_reference.hpp"
 #include "stage_check.hpp"
 
 namespace megamoe::test {
@@ -17,12 +18,17 @@ class PoolImage {
   int index(const PoolRow& row) const { return row.block * block_m_ + row.row; }
   SourceSlot source(const PoolRow& row) const { return source_[at(row)]; }
   float weight(const PoolRow& row) const { return weight_[at(row)]; }
-  std::int32_t exponent(const PoolRow& row) const { return exponent_[at(row)]; }
+  // Of a row of a linear's input.
+  std::int32_t exponent(Phase phase, const PoolRow& row) const {
+    return (phase == Phase::kLinear1 ? exponent1_ : exponent2_)[at(row)];
+  }
   // Elements of a pulled row that are not what the puller must have written; all, when its exponent
   // is not.
   std::int64_t wrong_elements(const PoolRow& row,
                               const std::uint8_t* codes,
                               const std::uint8_t* scales) const;
+  // The same of a settled row, against the activations that linear 1 left.
+  std::int64_t wrong_settled_elements(const PoolRow& row) const;
   // The bits at a place along K of a linear's input, after the permutation.
   std::uint16_t element(Phase phase, const PoolRow& row, int position) const;
   // One row of a linear's input along K, at its full size.
@@ -30,17 +36,16 @@ class PoolImage {
 
  private:
   std::size_t at(const PoolRow& row) const { return static_cast<std::size_t>(index(row)); }
-  double scale(Phase phase, const PoolRow& row, int step) const;
+  std::int64_t wrong_elements(Phase phase, const PoolRow& row, const RegroupedRow& wanted) const;
 
   Problem problem_;
   sm90::Operands operands_{};
-  PoolFormat format_;
   int block_m_ = 0;
   std::vector<SourceSlot> source_;
   std::vector<float> weight_;
-  std::vector<std::int32_t> exponent_;
+  std::vector<std::int32_t> exponent1_, exponent2_;
   std::vector<std::byte> linear1_, linear2_;
-  std::vector<float> linear2_scales_;
+  std::vector<std::uint8_t> activations_;
 };
 
 }  // namespace megamoe::test

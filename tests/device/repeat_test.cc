@@ -46,7 +46,7 @@ TEST_P(Repeat, TwentyTimesWithAnyWorkers) {
       .experts = 16, .topk = 4, .hidden = 1024, .intermediate = 544, .capacity = 200};
   const RandomWeights weights = random_weights(problem, 5, 5);
   DeviceBytes scratch(std::size_t{128} << 20);
-  for (const int block_m : {16, 64, 192}) {
+  for (const int block_m : {16, 64, 160}) {
     DeviceLayer layer(problem, weights, {.operands = GetParam(), .block_m = block_m});
     set_random_inputs(layer, 6);
     layer.forward(device_workers());

@@ -44,7 +44,8 @@ inline std::vector<int> rows_by_expert(const DeviceRanks& layer,
 }
 
 // `Image` is a rank's pool as its machine lays it out: index(row), source(row), weight(row),
-// values(phase, row) along K at full size, and wrong_elements(row, codes, scales), what differs
+// values(phase, row) along K at full size, wrong_elements(row, codes, scales) and, on a machine that
+// settles rows between the linears, wrong_settled_elements(row), what differs
 // from a pulled row bit for bit.
 template <class Image>
 class StageCheck {
@@ -98,8 +99,10 @@ class StageCheck {
     const auto pair = static_cast<std::size_t>(slot.pair) % input.ids.size();
     const std::size_t token = pair / static_cast<std::size_t>(p_.topk);
     const auto hidden = static_cast<std::size_t>(p_.hidden);
-    const std::int64_t wrong = pool_.wrong_elements(
+    std::int64_t wrong = pool_.wrong_elements(
         row, input.codes.data() + token * hidden, input.scales.data() + token * hidden / 32);
+    if constexpr (requires { pool_.wrong_settled_elements(row); })
+      wrong += pool_.wrong_settled_elements(row);
     const bool header_is_right = input.ids[pair] == row.expert + rank_ * p_.experts_per_rank() &&
                                  pool_.weight(row) == input.weights[pair];
     const std::lock_guard lock(mutex_);

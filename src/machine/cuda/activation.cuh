@@ -24,15 +24,29 @@ struct ActivationForm {
   }
 
   MEGAMOE_DEVICE float operator()(float gate, float up, float routing_weight) const {
+    return is_approximate ? approximate(gate, up, routing_weight)
+                          : precise(gate, up, routing_weight);
+  }
+
+  // No branches: several of them run side by side. What the exponential or the reciprocal would make
+  // subnormal is zero.
+  MEGAMOE_DEVICE float approximate(float gate, float up, float routing_weight) const {
+    constexpr float kLog2OfE = 1.44269504F;
     gate = ptx::min_or_nan(gate, bound);
-    up = ptx::max_or_nan(ptx::min_or_nan(up, bound), -bound);
-    const float argument = -(slope * gate);
-    float gated;
-    if (is_approximate)
-      gated = gate * ptx::approximate_reciprocal(1.0F + ptx::approximate_exponential(argument));
-    else
-      gated = gate / (1.0F + exponential(argument));
-    return gated * (up + added) * routing_weight;
+    const float power = ptx::approximate_power_of_two(gate * (slope * -kLog2OfE));
+    const float gated = gate * ptx::approximate_reciprocal(1.0F + power);
+    return gated * (bounded(up) + added) * routing_weight;
+  }
+
+  MEGAMOE_DEVICE float precise(float gate, float up, float routing_weight) const {
+    gate = ptx::min_or_nan(gate, bound);
+    const float gated = gate / (1.0F + exponential(-(slope * gate)));
+    return gated * (bounded(up) + added) * routing_weight;
+  }
+
+ private:
+  MEGAMOE_DEVICE float bounded(float up) const {
+    return ptx::max_or_nan(ptx::min_or_nan(up, bound), -bound);
   }
 };
 

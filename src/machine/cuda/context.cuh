@@ -142,10 +142,9 @@ struct RolePlace {
   }
 };
 
-// A machine's teams. `RowStore` and `kRows`: see RowPulls.
-template <class Context, class Warps, class RowStore, int kRows>
+// A machine's teams. `Pulls`: its RowPulls.
+template <class Context, class Warps, class Pulls>
 struct Teams {
-  using Pulls = RowPulls<RowStore, kRows>;
   template <Role kRole>
   using Team = WarpTeam<RolePlace<Context, Warps, kRole>, Pulls>;
 
@@ -155,7 +154,7 @@ struct Teams {
     const RolePlace<Context, Warps, kRole> place{here};
     const int pulls_of = kRole == Role::kDispatch ? place.team() : 0;
     const SharedTail tail = here.tail();
-    std::byte* rows = here.at(tail.pulls + pulls_of * kRows * tail.pull_bytes);
+    std::byte* rows = here.at(tail.pulls + pulls_of * Pulls::kInFlight * tail.pull_bytes);
     return {here.args.call, here.args.options, place, Pulls(rows, here.pulled(pulls_of))};
   }
 };

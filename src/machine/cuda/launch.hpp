@@ -15,16 +15,14 @@ enum class CoResidence {
   kByCaller,  // a plain one, which may run in part while something else holds SMs
 };
 
-// One kernel that was built ahead of time. `kRowsUnderWay`: of all its dispatch teams.
-template <class Plan, int kRowsUnderWay>
+// One kernel that was built ahead of time. `kTail`: its machine's end of shared memory.
+template <class Plan, SharedTail (*kTail)(int storage_bytes, const Problem& problem)>
 struct KernelInstance {
   const void* kernel = nullptr;
   Plan plan{};
   int storage_bytes = 0;  // sizeof its SharedStorage
 
-  int shared_bytes(const Problem& problem) const {
-    return shared_tail(storage_bytes, problem, kRowsUnderWay).end;
-  }
+  int shared_bytes(const Problem& problem) const { return kTail(storage_bytes, problem).end; }
 };
 
 // One launch, one CTA a worker.

@@ -97,6 +97,12 @@ class Consumer {
     at_.advance();
     return slot;
   }
+  // The two halves of wait(), for a reader that has no registers for a slot besides its cursor: until
+  // it moves on, index() and parity() are those of the slot that it waited for.
+  MEGAMOE_DEVICE void wait_in_place() const {
+    wait_for_phase(at_.slot() + offsetof(Slot, full), at_.parity());
+  }
+  MEGAMOE_DEVICE void move_on() { at_.advance(); }
   // Where it stands, for a second ring of as many slots whose slots are used one for one with this
   // one's.
   MEGAMOE_DEVICE std::uint32_t index() const { return at_.index(); }

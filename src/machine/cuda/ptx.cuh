@@ -246,6 +246,10 @@ MEGAMOE_DEVICE float load_shared_f32(std::uint32_t address) {
   return v;
 }
 
+MEGAMOE_DEVICE void store_shared_f32(std::uint32_t address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" : : "r"(address), "f"(value) : "memory");
+}
+
 MEGAMOE_DEVICE int load_shared_s16(std::uint32_t address) {
   std::int16_t v;
   asm volatile("ld.shared.s16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
@@ -368,14 +372,21 @@ MEGAMOE_DEVICE float max_or_nan(float a, float b) {
   return v;
 }
 
-// e^x and 1 / x to about two units in the last place, through the special-function unit.
-MEGAMOE_DEVICE float approximate_exponential(float x) {
-  return __expf(x);
+// The larger magnitude; NaN if either is.
+MEGAMOE_DEVICE float largest_or_nan(float a, float b) {
+  return max_or_nan(fabsf(a), fabsf(b));
+}
+
+// 2^x and 1 / x to about two units in the last place, subnormal numbers as zeros.
+MEGAMOE_DEVICE float approximate_power_of_two(float x) {
+  float v;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
+  return v;
 }
 
 MEGAMOE_DEVICE float approximate_reciprocal(float x) {
   float v;
-  asm("rcp.approx.f32 %0, %1;" : "=f"(v) : "f"(x));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
   return v;
 }
 

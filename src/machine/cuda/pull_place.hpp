@@ -21,14 +21,15 @@ struct PullRecord {
 };
 
 // A row under way: its record, the sixteen bytes around its routing weight, its codes, and its
-// scales with up to 15 bytes on either side, since bulk copies want whole sixteens.
+// scales with up to 15 bytes on either side, since bulk copies want whole sixteens. `depth`: values
+// of the row.
 inline constexpr int kPulledWeight = sizeof(PullRecord);
 inline constexpr int kPulledCodes = kPulledWeight + 16;
-constexpr int pulled_scales(int hidden) {
-  return align_up(kPulledCodes + hidden, 16);
+constexpr int pulled_scales(int depth) {
+  return align_up(kPulledCodes + depth, 16);
 }
-constexpr int pull_bytes(int hidden) {
-  return align_up(pulled_scales(hidden) + hidden / kScaleGroup + 32, 128);
+constexpr int pull_bytes(int depth) {
+  return align_up(pulled_scales(depth) + depth / kScaleGroup + 32, 128);
 }
 
 struct SharedTail {
@@ -38,13 +39,18 @@ struct SharedTail {
   int end;
 };
 
-// `rows_under_way`: of all dispatch teams.
-constexpr SharedTail shared_tail(int storage_bytes, const Problem& problem, int rows_under_way) {
+// What the dispatch teams have under way, all together.
+struct RowsUnderWay {
+  int count;
+  int longest;  // values of the longest one
+};
+
+constexpr SharedTail shared_tail(int storage_bytes, int experts, const RowsUnderWay& rows) {
   SharedTail tail{};
   tail.role_counts = align_up(storage_bytes, 128);
-  tail.pulls = align_up(tail.role_counts + problem.experts * 4, 128);
-  tail.pull_bytes = pull_bytes(problem.hidden);
-  tail.end = tail.pulls + rows_under_way * tail.pull_bytes;
+  tail.pulls = align_up(tail.role_counts + experts * 4, 128);
+  tail.pull_bytes = pull_bytes(rows.longest);
+  tail.end = tail.pulls + rows.count * tail.pull_bytes;
   return tail;
 }
 

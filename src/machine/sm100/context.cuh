@@ -78,7 +78,9 @@ struct RoleWarps {
 };
 
 template <Plan kPlan>
-using Teams = gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, RowStore<kPlan>, kPullsInFlight>;
+using Teams = gpu::Teams<Context<kPlan>,
+                         RoleWarps<kPlan>,
+                         gpu::RowPulls<RowStore<kPlan>, kPullsInFlight>>;
 // A warp in its role.
 template <Plan kPlan, Role kRole>
 using Team = typename Teams<kPlan>::template Team<kRole>;

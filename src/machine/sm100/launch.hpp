@@ -7,7 +7,7 @@
 
 namespace megamoe::sm100 {
 
-using KernelInstance = gpu::KernelInstance<Plan, kRowsUnderWay>;
+using KernelInstance = gpu::KernelInstance<Plan, shared_tail>;
 
 // Defined in the instance's own unit.
 template <int kBlockM>

@@ -13,12 +13,15 @@ namespace megamoe::sm100 {
 template <Plan kPlan>
 class RowStore {
  public:
+  static MEGAMOE_DEVICE int longest_row(const Problem& problem) { return problem.hidden; }
+
   static MEGAMOE_DEVICE void store(const Call& call,
                                    const gpu::PulledRow& row,
                                    const gpu::PullRecord& record,
                                    int lane) {
     const PoolFormat& format = call.workspace.format;
-    const int index = gpu::row_in_block(call, record.row, kPlan.block_m);
+    const int index = gpu::row_in_block(
+        record.row, call.local(call.workspace.linear1_rows), format.linear1_row_bytes, kPlan.block_m);
     store_codes(row, record.row - std::int64_t{index} * format.linear1_row_bytes, index, lane);
     store_scales(
         row, record.scales - std::int64_t{index} * format.linear1_scale_bytes, index, lane);
@@ -30,11 +33,11 @@ class RowStore {
                                          int index,
                                          int lane) {
     constexpr int kChunks = kRowBytes / gpu::kChunkBytes;
-    const int chunks = steps_of(row.hidden) * kChunks;
+    const int chunks = steps_of(row.depth) * kChunks;
     for (int i = lane; i < chunks; i += kWarpThreads) {
       const int first = i * gpu::kChunkBytes;
       uint4 codes{};
-      if (first < row.hidden) codes = ptx::load_shared_u32x4(row.codes + first);
+      if (first < row.depth) codes = ptx::load_shared_u32x4(row.codes + first);
       const std::int64_t to = token_chunk_offset(kPlan.block_m, i / kChunks, index, i % kChunks);
       *reinterpret_cast<uint4*>(block + to) = codes;
     }
@@ -45,7 +48,7 @@ class RowStore {
                                           int index,
                                           int lane) {
     const int groups = row.groups();
-    for (int step = lane; step < steps_of(row.hidden); step += kWarpThreads) {
+    for (int step = lane; step < steps_of(row.depth); step += kWarpThreads) {
       std::uint32_t word = 0;
       MEGAMOE_UNROLL
       for (int i = 0; i < kMmasPerStep; ++i) {

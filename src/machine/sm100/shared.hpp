@@ -77,7 +77,7 @@ struct SharedStorage {
 
 // Behind SharedStorage lies what depends on the problem.
 constexpr gpu::SharedTail shared_tail(int storage_bytes, const Problem& problem) {
-  return gpu::shared_tail(storage_bytes, problem, kRowsUnderWay);
+  return gpu::shared_tail(storage_bytes, problem.experts, {kRowsUnderWay, problem.hidden});
 }
 
 // What a stage takes, by arithmetic; Stage is held to it.

@@ -13,12 +13,10 @@ class TokenTiles {
       : rows_(align_up(block.rows, kSwizzleRows)) {
     const Call& call = here.args.call;
     const Workspace& w = call.workspace;
-    const std::int64_t first_row = call.ring.row(block.pool, 0);
-    const bool is_linear1 = block.phase == Phase::kLinear1;
-    tile_ = is_linear1 ? call.local(w.linear1_rows) + first_row * w.format.linear1_row_bytes
-                       : call.local(w.linear2_rows) + first_row * w.format.linear2_row_bytes;
-    if (!is_linear1 && kPlan.operands == Operands::kFloat8)
-      scales_ = call.local(w.linear2_scales) + first_row * w.format.linear2_scale_bytes;
+    const std::int64_t row = call.ring.row(block.pool, 0);
+    tile_ = block.phase == Phase::kLinear1
+                ? call.local(w.linear1_rows) + row * w.format.linear1_row_bytes
+                : call.local(linear2_tiles(call, kPlan.operands, row));
   }
 
   // Valid rows only, in whole groups of eight; what stands in the others makes columns that nobody
@@ -26,22 +24,17 @@ class TokenTiles {
   MEGAMOE_DEVICE void copy_next(std::uint32_t stage) {
     constexpr int kPanels = element_bytes(kPlan.operands);
     constexpr std::uint32_t kPanelBytes = kPlan.block_m * kSwizzleBytes;
-    constexpr std::uint32_t kScaleBytes = kPlan.block_m * 4;
     const std::uint32_t bytes = rows_ * kSwizzleBytes;
     const std::uint32_t barrier = TileProducer<kPlan>::full_barrier(stage);
-    TileProducer<kPlan>::commit(stage, kPanels * bytes + (scales_ != nullptr ? kScaleBytes : 0));
+    TileProducer<kPlan>::commit(stage, kPanels * bytes);
     MEGAMOE_UNROLL
     for (int panel = 0; panel < kPanels; ++panel)
       ptx::bulk_copy(stage + panel * kPanelBytes, tile_ + panel * kPanelBytes, bytes, barrier);
     tile_ += kPlan.tile_bytes();
-    if (scales_ == nullptr) return;
-    ptx::bulk_copy(stage + offsetof(Stage<kPlan>, token_scales), scales_, kScaleBytes, barrier);
-    scales_ += kScaleBytes;
   }
 
  private:
   const std::byte* tile_;
-  const std::byte* scales_ = nullptr;
   int rows_;
 };
 
@@ -73,8 +66,10 @@ class BlockTokens {
                        block.n * kBlockRows,
                    base_bytes,
                    barrier);
+    const Sym<std::byte> exponents =
+        block.phase == Phase::kLinear1 ? w.linear1_scales : w.linear2_scales;
     ptx::bulk_copy(slot + offsetof(Header, exponent),
-                   call.local(w.linear1_scales) + row * w.format.linear1_scale_bytes,
+                   call.local(exponents) + row * sizeof(std::int32_t),
                    Rows::kWord,
                    barrier);
   }

@@ -7,7 +7,7 @@
 #include "machine/cuda/pull_rows.cuh"
 #include "machine/sm90/barriers.cuh"
 #include "machine/sm90/kernel_args.hpp"
-#include "machine/sm90/row_store.cuh"
+#include "machine/sm90/settle_rows.cuh"
 #include "machine/sm90/shared.hpp"
 
 // What every role is made of: the team's machine, the rings, and where things lie in shared memory.
@@ -28,10 +28,18 @@ template <Plan kPlan>
 struct Context : gpu::CtaContext<SharedStorage<kPlan>, KernelArgs> {
   using Storage = SharedStorage<kPlan>;
 
-  MEGAMOE_DEVICE std::uint32_t activations() const {
-    return this->base + offsetof(Storage, activations);
+  // Of one warpgroup, as the next one.
+  MEGAMOE_DEVICE std::uint32_t destinations(int warpgroup) const {
+    return this->base + static_cast<std::uint32_t>(
+                            offsetof(Storage, staging) +
+                            offsetof(EpilogueStaging<kPlan>, destinations) +
+                            warpgroup * kPlan.block_m * sizeof(Bfloat16*));
   }
-  MEGAMOE_DEVICE std::uint32_t outputs() const { return this->base + offsetof(Storage, outputs); }
+  MEGAMOE_DEVICE std::uint32_t staging(int warpgroup) const {
+    return this->base + static_cast<std::uint32_t>(
+                            offsetof(Storage, staging) +
+                            warpgroup * sizeof(typename EpilogueStaging<kPlan>::Chunk));
+  }
   MEGAMOE_DEVICE WeightLayout layout(Phase phase) const {
     return layout_of(this->args.call.problem, kPlan.operands, phase);
   }
@@ -60,7 +68,7 @@ struct RoleWarps {
 };
 
 template <Plan kPlan>
-using Teams = gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, RowStore<kPlan>, kPullsInFlight>;
+using Teams = gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, RowPulls<kPlan>>;
 template <Plan kPlan, Role kRole>
 using Team = typename Teams<kPlan>::template Team<kRole>;
 

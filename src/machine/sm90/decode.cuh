@@ -15,6 +15,12 @@ struct PackedWeights {
   std::uint32_t exponents;
 };
 
+// The first half of it: what is fetched ahead where registers are scarce.
+struct HalfFetched {
+  uint4 first;
+  std::uint32_t exponents;
+};
+
 // Where a math thread finds its share in a stage.
 template <Plan kPlan>
 struct SlabPlace {
@@ -31,6 +37,10 @@ struct SlabPlace {
     // Where registers suffice the two are kept, and not computed again in every step.
     codes = ptx::opaque(codes);
     exponents = ptx::opaque(exponents);
+  }
+
+  MEGAMOE_DEVICE HalfFetched fetch_half(std::uint32_t stage) const {
+    return {ptx::load_shared_u32x4(stage + codes), ptx::load_shared_u8(stage + exponents)};
   }
 
   MEGAMOE_DEVICE PackedWeights fetch(std::uint32_t stage) const {
@@ -140,6 +150,20 @@ MEGAMOE_DEVICE void fetch_and_decode(const SlabPlace<kPlan>& place,
   const MagnitudeTable lower(exponents >> 4);
   decode_float8(ptx::load_shared_u32x4(stage + place.codes), upper, lower, operand);
   decode_float8(ptx::load_shared_u32x4(stage + place.codes + 512), upper, lower, operand + 8);
+}
+
+// The other half's fetch hides behind the decoding of the first.
+template <Plan kPlan>
+MEGAMOE_DEVICE void decode_halves(const SlabPlace<kPlan>& place,
+                                  std::uint32_t stage,
+                                  const HalfFetched& half,
+                                  std::uint32_t* operand) {
+  static_assert(kPlan.operands == Operands::kFloat8);
+  const uint4 second = ptx::load_shared_u32x4(stage + place.codes + 512);
+  const MagnitudeTable upper(half.exponents & 0xF);
+  const MagnitudeTable lower(half.exponents >> 4);
+  decode_float8(half.first, upper, lower, operand);
+  decode_float8(second, upper, lower, operand + 8);
 }
 
 }  // namespace megamoe::sm90

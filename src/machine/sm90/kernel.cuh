@@ -20,11 +20,6 @@ MEGAMOE_DEVICE void prologue(const Context<kPlan>& here) {
     init_ring<Stage<kPlan>, kPlan.stages>(here.stages(), 2, kMathWarps);
     init_ring<FeedSlot, kFeedSlots>(here.feed(), 1, kMathWarps + 1);
     init_ring<HeaderSlot<kPlan>, kFeedSlots>(here.headers(), 1, kMathWarps);
-    for (int i = 0; i < ActivationStaging<kPlan>::kSets; ++i) {
-      const std::uint32_t set = here.activations() + i * sizeof(ActivationSet<kPlan>);
-      ptx::mbarrier_init(set + offsetof(ActivationSet<kPlan>, empty), 1);
-      ptx::store_shared_u32(set + offsetof(ActivationSet<kPlan>, staged), 0);
-    }
     ptx::fence_mbarrier_init();
   }
   __syncthreads();

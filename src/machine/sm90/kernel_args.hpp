@@ -26,16 +26,39 @@ constexpr WeightLayout layout_of(const Problem& problem, Operands operands, Phas
   return {operands, problem.hidden, problem.intermediate};
 }
 
-// The machine's rows in the pool. Linear 1: codes, and one exponent. Linear 2: codes, and with
-// kFloat8 a scale for each 128 columns.
+// The machine's rows in the pool. Both linears read codes with one exponent a row. Linear 2's rows lie
+// there twice: in front the tiles that it reads, all rows of them, and behind those the activations
+// as linear 1 leaves them.
 constexpr PoolFormat pool_format(const Problem& problem, Operands operands) {
-  const int steps = ceil_div(problem.intermediate, kStepDepth);
-  const bool has_scales = operands == Operands::kFloat8;
+  const int linear2_tiles = pool_row_bytes(operands, problem.intermediate);
   return {.linear1_row_bytes = static_cast<std::uint32_t>(pool_row_bytes(operands, problem.hidden)),
           .linear1_scale_bytes = sizeof(std::int32_t),
-          .linear2_row_bytes =
-              static_cast<std::uint32_t>(pool_row_bytes(operands, problem.intermediate)),
-          .linear2_scale_bytes = has_scales ? static_cast<std::uint32_t>(steps) * 4U : 0U};
+          .linear2_row_bytes = static_cast<std::uint32_t>(
+              linear2_tiles + ActivationRow{problem.intermediate}.bytes()),
+          .linear2_scale_bytes = sizeof(std::int32_t)};
+}
+
+// The ring that a pool of this many rows makes.
+constexpr Ring ring_of(const Problem& problem,
+                       Operands operands,
+                       int block_m,
+                       std::int64_t pool_rows) {
+  return {.blocks = static_cast<int>(pool_rows / block_m),
+          .block_m = block_m,
+          .linear1_blocks = layout_of(problem, operands, Phase::kLinear1).blocks(),
+          .linear2_blocks = layout_of(problem, operands, Phase::kLinear2).blocks(),
+          .settled_rows = block_m};
+}
+
+constexpr Sym<std::byte> linear2_tiles(const Call& call, Operands operands, std::int64_t row) {
+  const auto bytes = static_cast<std::uint64_t>(pool_row_bytes(operands, call.problem.intermediate));
+  return call.workspace.linear2_rows.at(static_cast<std::uint64_t>(row) * bytes);
+}
+
+constexpr Sym<std::byte> activation_row(const Call& call, Operands operands, std::int64_t row) {
+  const auto bytes = static_cast<std::uint64_t>(ActivationRow{call.problem.intermediate}.bytes());
+  return linear2_tiles(call, operands, call.workspace.pool_rows)
+      .at(static_cast<std::uint64_t>(row) * bytes);
 }
 
 }  // namespace megamoe::sm90

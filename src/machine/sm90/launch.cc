@@ -14,11 +14,11 @@ KernelInstance instance_of_size(int block_m) {
     case 64: return kernel_instance<kOperands, 64>();
     case 96: return kernel_instance<kOperands, 96>();
     case 128: return kernel_instance<kOperands, 128>();
-    case 192: return kernel_instance<kOperands, 192>();
+    case 160: return kernel_instance<kOperands, 160>();
     default:
       throw Error(
           ErrorCode::kInvalidArgument,
-          sentence("block_m is ", block_m, "; sm90 kernels exist for 8, 16, 32, 64, 96, 128, 192"));
+          sentence("block_m is ", block_m, "; sm90 kernels exist for 8, 16, 32, 64, 96, 128, 160"));
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace megamoe::sm90 {
 
-using KernelInstance = gpu::KernelInstance<Plan, kRowsUnderWay>;
+using KernelInstance = gpu::KernelInstance<Plan, shared_tail>;
 
 // Defined in the instance's own unit.
 template <Operands kOperands, int kBlockM>

@@ -41,6 +41,13 @@ struct Plan {
   // Few tokens: the next step is decoded while this one multiplies, at the price of a second set of
   // registers. Many tokens: the warpgroups hide each other's decode instead.
   constexpr bool decodes_ahead() const { return operands == Operands::kFloat8 && block_m <= 32; }
+  // Tokens that a block may be multiplied by, from few to all of the tile. Narrow tiles wait for
+  // memory whatever their width.
+  constexpr int width(int index) const {
+    constexpr int kWidths[] = {64, 96, 128, 160};
+    if (block_m <= 64) return block_m;
+    return kWidths[index] < block_m ? kWidths[index] : block_m;
+  }
   constexpr int tile_bytes() const { return token_tile_bytes(operands, block_m); }
   constexpr int weight_bytes() const { return math_warpgroups * slab_bytes(operands); }
   constexpr int launch_registers() const {
@@ -51,8 +58,7 @@ struct Plan {
 // What a stage takes in shared memory, by arithmetic; SharedStorage is held to it.
 constexpr int stage_bytes(const Plan& plan) {
   constexpr int kTwoBarriers = 16;
-  const int scales_end = plan.tile_bytes() + plan.block_m * 4;
-  const int weights_end = align_up(scales_end, 128) + plan.weight_bytes();
+  const int weights_end = align_up(plan.tile_bytes(), 128) + plan.weight_bytes();
   return align_up(align_up(weights_end, 16) + kTwoBarriers, 1024);
 }
 
@@ -64,7 +70,7 @@ constexpr int epilogue_tokens(const Plan& plan) {
 
 constexpr const char* what_is_wrong(const Plan& plan) {
   if (plan.block_m < 8 || plan.block_m % 8 != 0) return "block_m: wgmma takes multiples of 8";
-  if (plan.block_m > 192) return "block_m: sums of more than 192 tokens don't fit the registers";
+  if (plan.block_m > 160) return "block_m: sums of more than 160 tokens don't fit the registers";
   if (plan.math_warpgroups != 2 && plan.math_warpgroups != 4)
     return "math_warpgroups: a block of four slabs is cut in one or two passes";
   if (plan.stages < 2) return "stages: a pipeline needs two";

@@ -7,7 +7,7 @@
 // The kernels that are built ahead of time, one for each tile size and operand kind.
 namespace megamoe::sm90 {
 
-inline constexpr std::array kBlockSizes = {8, 16, 32, 64, 96, 128, 192};
+inline constexpr std::array kBlockSizes = {8, 16, 32, 64, 96, 128, 160};
 
 // The largest problem that every kernel has shared memory for: pulled rows and expert counts.
 inline constexpr Problem kWidestProblem = {.experts = kMaxExperts, .hidden = 8192};
@@ -21,7 +21,7 @@ constexpr Plan without_stages(Operands operands, int block_m) {
           .stages = 2,
           .registers = block_m <= 32   ? RegisterBudget{96, 96}
                        : block_m <= 96 ? RegisterBudget{120, 192}
-                                       : RegisterBudget{88, 208}};
+                                       : RegisterBudget{96, 200}};
 }
 
 // As many stages as fit beside the rest of the storage and the widest tail.

@@ -35,12 +35,12 @@ constexpr int token_chunk_offset(int block_m, int row, int chunk) {
   return panel * block_m * kSwizzleBytes + gpu::swizzled_offset(row, chunk % kSwizzleRows);
 }
 
-// Where a token's scale lies among the block's: thread `lane % 4` of the multiply reads the scales
-// of its tokens, 2q and 2q + 1 of each eight, with one 16-byte load for every sixteen tokens.
-constexpr int scale_place(int block_m, int row) {
-  if (block_m % 16 != 0) return row;
-  const int in_sixteen = row % 16;
-  return row / 16 * 16 + in_sixteen % 8 / 2 * 4 + in_sixteen / 8 * 2 + in_sixteen % 2;
-}
+// A row of activations as linear 1 leaves it: E4M3 in order, then a UE8M0 scale for each 32.
+struct ActivationRow {
+  int depth;
+
+  constexpr int scales() const { return align_up(depth, kChunkBytes); }
+  constexpr int bytes() const { return scales() + align_up(depth / 32, kChunkBytes); }
+};
 
 }  // namespace megamoe::sm90

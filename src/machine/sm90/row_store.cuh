@@ -8,8 +8,8 @@
 #include "machine/sm90/shared.hpp"
 #include "protocol/call.hpp"
 
-// A pulled row on its way into the pool: all its groups are brought to one exponent, and K is
-// permuted, each step into its tile of the pool block.
+// A row on its way into the tiles that wgmma reads: all its groups are brought to one exponent, and K
+// is permuted, each step into its tile of the pool block.
 namespace megamoe::sm90 {
 
 using gpu::PulledRow;
@@ -17,12 +17,28 @@ using gpu::PulledRow;
 template <Plan kPlan>
 class RowStore {
  public:
+  static MEGAMOE_DEVICE int longest_row(const Problem& problem) {
+    return sm90::longest_row(problem);
+  }
+
+  // A pulled row, into linear 1's tiles.
   static MEGAMOE_DEVICE void store(const Call& call,
                                    const PulledRow& row,
                                    const PullRecord& record,
                                    int lane) {
+    const Workspace& w = call.workspace;
+    store(row, record, call.local(w.linear1_rows), w.format.linear1_row_bytes, lane);
+  }
+
+  // `rows`: where the rows of this kind begin, `row_bytes` each.
+  static MEGAMOE_DEVICE void store(const PulledRow& row,
+                                   const PullRecord& record,
+                                   const std::byte* rows,
+                                   std::uint32_t row_bytes,
+                                   int lane) {
     const int exponent = settle_exponent(row, lane);
-    store_codes(call, row, exponent, record.row, lane);
+    const int index = gpu::row_in_block(record.row, rows, row_bytes, kPlan.block_m);
+    store_codes(row, exponent, record.row - std::int64_t{index} * row_bytes, index, lane);
     if (lane == 0) *reinterpret_cast<std::int32_t*>(record.scales) = exponent;
   }
 
@@ -46,13 +62,11 @@ class RowStore {
     return settled_exponent(__reduce_max_sync(0xFFFFFFFFU, asked));
   }
 
+  // `block`: the pool block's first tile; `index`: the row in it.
   static MEGAMOE_DEVICE void store_codes(
-      const Call& call, const PulledRow& row, int exponent, std::byte* pool_row, int lane) {
+      const PulledRow& row, int exponent, std::byte* block, int index, int lane) {
     constexpr int kChunks = kStepDepth * element_bytes(kPlan.operands) / kChunkBytes;
-    const int index = gpu::row_in_block(call, pool_row, kPlan.block_m);
-    std::byte* block =
-        pool_row - static_cast<std::int64_t>(index) * call.workspace.format.linear1_row_bytes;
-    const int chunks = ceil_div(row.hidden, kStepDepth) * kChunks;
+    const int chunks = ceil_div(row.depth, kStepDepth) * kChunks;
     for (int i = lane; i < chunks; i += kWarpThreads) {
       const int step = i / kChunks;
       const int chunk = i % kChunks;

@@ -23,7 +23,6 @@ inline constexpr int kRowsUnderWay = kDispatchTeams * kPullsInFlight;
 template <Plan kPlan>
 struct Stage {
   alignas(1024) std::uint8_t tokens[kPlan.tile_bytes()];
-  float token_scales[kPlan.block_m];  // linear 2 with kFloat8 only
   alignas(128) std::uint8_t weights[kPlan.weight_bytes()];
   alignas(16) std::uint64_t full;  // two arrivals (each loader, with its bytes)
   std::uint64_t empty;             // one arrival a math warp
@@ -34,43 +33,25 @@ template <Plan kPlan>
 struct HeaderSlot {
   alignas(16) SourceSlot source[kPlan.block_m];
   float routing_weight[kPlan.block_m];
-  std::int32_t exponent[kPlan.block_m];  // of the row, to be added to the weights'; linear 1 only
+  std::int32_t exponent[kPlan.block_m];  // of the row, to be added to the weights'
   std::int16_t bases[kBlockRows];        // of the block's weight rows
   std::uint32_t is_filled;               // 0: the call is being abandoned, nothing may be pushed
   alignas(8) std::uint64_t full;
   std::uint64_t empty;
 };
 
-// Linear 1's activations before they leave: E4M3 by groups of 32, then all four groups of a row are
-// brought to one exponent. Warpgroups don't wait for each other: each stages its slabs and goes on,
-// and the last one stores the set. Two sets where they fit. The pitch keeps the byte stores of a
-// warp on different banks.
+// An epilogue's values on their way out, a chunk of tokens at a time. Each warpgroup has its own, so
+// that none waits for another.
 template <Plan kPlan>
-struct ActivationSet {
-  static constexpr int kPitch = kStepDepth + 16;
-  // Of a group that asks nothing of its range: zeros, or NaN codes. Under every exponent there is.
-  static constexpr std::int8_t kNothingAsked = -128;
-  alignas(16) std::uint8_t codes[kPlan.block_m][kPitch];
-  alignas(4) std::int8_t exponents[kPlan.block_m][kGroupsPerStep];
-  alignas(8) std::uint64_t empty;  // one arrival: its last reader is done
-  std::uint32_t staged;            // warpgroups that have staged their slabs; zero between blocks
-};
-
-template <Plan kPlan>
-struct ActivationStaging {
-  static constexpr int kSets = kPlan.block_m <= 64 ? 2 : 1;
-  ActivationSet<kPlan> sets[kSets];
-  // |a| as bits: a token's largest over the 8 columns of each warp of the warpgroup.
-  alignas(16) std::uint32_t largest[kPlan.math_warpgroups][kPlan.block_m][4];
-  std::uint32_t is_last[kPlan.math_warpgroups];  // whether the warpgroup staged last
-};
-
-// Linear 2's bf16 rows on their way out, a chunk of tokens at a time: 64 columns a warpgroup,
-// 16-byte chunks swizzled by row as in the tiles.
-template <Plan kPlan>
-struct OutputStaging {
+struct EpilogueStaging {
   static constexpr int kTokens = epilogue_tokens(kPlan);
-  alignas(128) std::uint8_t rows[kPlan.math_warpgroups][kTokens][kSlabRows * 2];
+  union Chunk {
+    float activations[kTokens][kGroup];            // linear 1: a slab's columns
+    std::uint8_t outputs[kTokens][kSlabRows * 2];  // linear 2: bf16 rows of 64 channels
+  };
+  alignas(128) Chunk chunks[kPlan.math_warpgroups];
+  // Where each token's row of linear 2's output begins, on its source rank.
+  alignas(16) Bfloat16* destinations[kPlan.math_warpgroups][kPlan.block_m];
 };
 
 // What the roles of a CTA share besides tiles.
@@ -85,16 +66,18 @@ struct Control {
 template <Plan kPlan>
 struct SharedStorage {
   Stage<kPlan> stages[kPlan.stages];
-  ActivationStaging<kPlan> activations;
-  OutputStaging<kPlan> outputs;
+  EpilogueStaging<kPlan> staging;
   Control<kPlan> control;
 };
 
 // Behind SharedStorage lies what depends on the problem.
 using gpu::PullRecord;
 using gpu::SharedTail;
+constexpr int longest_row(const Problem& problem) {
+  return problem.hidden > problem.intermediate ? problem.hidden : problem.intermediate;
+}
 constexpr SharedTail shared_tail(int storage_bytes, const Problem& problem) {
-  return gpu::shared_tail(storage_bytes, problem, kRowsUnderWay);
+  return gpu::shared_tail(storage_bytes, problem.experts, {kRowsUnderWay, longest_row(problem)});
 }
 
 }  // namespace megamoe::sm90

@@ -7,6 +7,7 @@
 
 #include "../device_memory.hpp"
 #include "machine/sm90/launch.hpp"
+#include "machine/sm90/plans.hpp"
 
 // Whole calls of one rank, the L2 cache flushed before each: microseconds, share of the floor, and
 // when the workers reached the call's milestones. Prints; asserts nothing.
@@ -21,10 +22,13 @@ struct Shape {
 constexpr double kReadBytesPerSecond = 4.56e12;
 constexpr double kFlopsPerSecond = 1.442e15;
 
-int block_m_for(double rows) {
-  for (const int size : {8, 16, 32, 64, 96, 128})
-    if (rows <= size * 0.75) return size;
-  return 192;
+// Tile sizes worth trying for this many rows an expert.
+std::vector<int> block_sizes_for(double rows) {
+  std::vector<int> sizes;
+  for (const int size : sm90::kBlockSizes)
+    if ((size >= rows * 0.9 && size <= rows * 2.5 + 16) || (size == 160 && rows > 128))
+      sizes.push_back(size);
+  return sizes;
 }
 
 DeviceBytes random_bytes(std::size_t bytes, std::uint8_t mask) {
@@ -73,10 +77,7 @@ class Layer {
     DeviceBytes symmetric = random_bytes(call.workspace.bytes, 0x3F);
     expect_cuda(cudaMemset(symmetric.as(), 0, call.workspace.zeroed_bytes), "cudaMemset");
     call.peers.base[0] = symmetric.as();
-    call.ring = {static_cast<int>(pool_rows / block_m),
-                 block_m,
-                 sm90::layout_of(problem, operands_, Phase::kLinear1).blocks(),
-                 sm90::layout_of(problem, operands_, Phase::kLinear2).blocks()};
+    call.ring = sm90::ring_of(problem, operands_, block_m, pool_rows);
     call.experts_per_wave = kMaxExperts;
     DeviceBytes count = upload(std::vector<std::int32_t>{tokens});
     DeviceBytes output(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape_.hidden) *
@@ -97,8 +98,8 @@ class Layer {
     cudaEventCreate(&start);
     cudaEventCreate(&stop);
     for (int i = 0; i < 12; ++i) {
+      // The host is ahead of the card from here on: what it takes to launch is not in the time.
       flush_.fill(i);
-      expect_cuda(cudaDeviceSynchronize(), "flushing");
       cudaEventRecord(start);
       sm90::launch(args, operands_, kWorkers, sm90::CoResidence::kByDevice, nullptr);
       cudaEventRecord(stop);
@@ -215,7 +216,9 @@ int main(int count, char** arguments) {
     if (!only.empty() && only != shape.name) continue;
     Layer layer(shape, is_exact ? Operands::kBfloat16 : Operands::kFloat8);
     for (const int tokens : {1, 8, 32, 128, 512, 2048, 8192})
-      layer.measure(tokens, block_m_for(static_cast<double>(tokens) * shape.topk / shape.experts));
+      for (const int block_m :
+           block_sizes_for(static_cast<double>(tokens) * shape.topk / shape.experts))
+        layer.measure(tokens, block_m);
   }
   return 0;
 }

@@ -105,11 +105,9 @@ class LinearsBench {
     call.problem = problem_;
     call.workspace = Workspace::plan(
         problem_, sm90::pool_format(problem_, kPlan.operands), full_pool_rows(problem_));
-    call.ring = {
-        .blocks = static_cast<int>(full_pool_rows(problem_) / kPlan.block_m),
-        .block_m = kPlan.block_m,
-        .linear1_blocks = sm90::layout_of(problem_, kPlan.operands, Phase::kLinear1).blocks(),
-        .linear2_blocks = sm90::layout_of(problem_, kPlan.operands, Phase::kLinear2).blocks()};
+    call.ring =
+        sm90::ring_of(problem_, kPlan.operands, kPlan.block_m, full_pool_rows(problem_));
+    call.ring.settled_rows = 0;  // linear 2's rows lie in place too
     call.experts_per_wave = kMaxExperts;
     args_.options.timeout_ms = 3000;
     symmetric_ = DeviceBytes(call.workspace.bytes);

@@ -29,7 +29,7 @@ void expect_all_fit() {
   expect_fits<kOperands, 64>();
   expect_fits<kOperands, 96>();
   expect_fits<kOperands, 128>();
-  expect_fits<kOperands, 192>();
+  expect_fits<kOperands, 160>();
 }
 
 // The arithmetic of stages against sizeof, and every kernel against a CTA's shared memory.

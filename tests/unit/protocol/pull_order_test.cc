@@ -65,7 +65,7 @@ TYPED_TEST(PullOrderOn, IsRoundRobinForEveryStrideAndLane) {
       PullOrder<TypeParam> order(m, static_cast<int>(counts.size()), count_of);
       for (std::size_t row = static_cast<std::size_t>(m.team()); row < expected.size();
            row += static_cast<std::size_t>(stride)) {
-        const SourceRow got = order.at(m, static_cast<std::int64_t>(row));
+        const SourceRow got = order.at(m, static_cast<int>(row));
         EXPECT_EQ((Row{got.rank, got.slot}), expected[row])
             << "row " << row << ", lane " << m.lane();
       }
@@ -85,10 +85,10 @@ TYPED_TEST(PullOrderOn, TakesMillionsOfRowsInAStep) {
     PullOrder<TypeParam> order(
         m, kMaxRanks, [](int rank) { return rank == 71 ? kRows : kRows - 1; });
     const std::int64_t total = std::int64_t{kRows} * kMaxRanks - 71;
-    const SourceRow middle = order.at(m, std::int64_t{72} * 1'000'000 + 5);
+    const SourceRow middle = order.at(m, 72 * 1'000'000 + 5);
     EXPECT_EQ(middle.rank, 5);
     EXPECT_EQ(middle.slot, 1'000'000U);
-    const SourceRow last = order.at(m, total - 1);
+    const SourceRow last = order.at(m, static_cast<int>(total - 1));
     EXPECT_EQ(last.rank, 71);
     EXPECT_EQ(last.slot, kRows - 1);
   });

@@ -71,7 +71,7 @@ TYPED_TEST(PullOn, EveryRowLiesInItsPlaceAndIsAnnounced) {
          .workers = static_cast<int>(1 + seed % 3),
          .teams = static_cast<int>(1 + seed % 2)},
         seed,
-        [](TypeParam& m, const Call& call) { EXPECT_TRUE(Puller<TypeParam>(m, call).pull_all()); });
+        [](TypeParam& m, const Call& call) { EXPECT_TRUE(bring_rows(m, call)); });
     ASSERT_TRUE(result.is_clean()) << result.failure;
     for (const int rank : ranks)
       expect_pulled(bench.call(rank), scenario);
@@ -95,7 +95,7 @@ TYPED_TEST(PullOn, WhatWaitsForAPlaceHoldsNothingBack) {
   route_pairs(bench, {});
   publish_all(bench, {0});
   const auto result = bench.run({.teams = 2}, 1, [](TypeParam& m, const Call& call) {
-    EXPECT_FALSE(Puller<TypeParam>(m, call).pull_all());
+    EXPECT_FALSE(bring_rows(m, call));
   });
   EXPECT_EQ(result.ending, sim::Scheduler::Ending::kDone);
   for (int place = 0; place < 3; ++place)

@@ -23,78 +23,71 @@ class MathRole {
         m_(m),
         tiles_(here.stages()),
         feed_(here.feed()),
-        sets_(here.activations()),
         probe_(probe) {}
 
   MEGAMOE_DEVICE void run() {
     for (;;) {
-      const BlockWork<kPlan> work{here_, feed_.index()};
-      feed_.wait();
-      if (work.block().is_end()) return;
-      if (work.block().phase() == Phase::kLinear1)
-        linear1(work);
-      else
-        linear2(work);
-      finish(work);
+      feed_.wait_in_place();
+      if (work().block().is_end()) return;
+      MEGAMOE_NO_UNROLL
+      for (int pass = 0; pass < kPlan.passes(); ++pass)
+        one_pass(pass);
+      finish();
+      feed_.move_on();
     }
   }
 
  private:
   static constexpr int kSums = kPlan.block_m / 2;
-  using Activations = ActivationStore<kPlan>;
 
-  MEGAMOE_DEVICE void linear1(const BlockWork<kPlan>& work) {
-    MEGAMOE_NO_UNROLL
-    for (int pass = 0; pass < kPlan.passes(); ++pass) {
-      float sum[kSums];
-      const bool has_rows = multiply<Phase::kLinear1>(work, pass, sum);
-      probe_.multiplied(Phase::kLinear1);
-      if (pass == 0) wait_for_header(work);
-      if (pass == 0) sets_.wait_until_empty();
-      if (has_rows)
-        Activations(work, sets_.slot()).stage(slab_of(pass), sum);
+  // The block under way. Opaque, so that nothing that derives from it lives through the main loop.
+  MEGAMOE_DEVICE BlockWork<kPlan> work() const { return {here_, ptx::opaque(feed_.index())}; }
+
+  // Both linears, by one main loop.
+  MEGAMOE_DEVICE void one_pass(int pass) {
+    float sum[kSums];
+    const bool has_rows = multiply(pass, sum);
+    const BlockWork<kPlan> work = this->work();
+    const Phase phase = work.block().phase();
+    probe_.multiplied(phase);
+    // Headers come one for one with blocks, but later: behind the tokens' arrival. Nobody needs one
+    // before the first epilogue of its block.
+    wait_for_phase(work.header().slot + offsetof(HeaderSlot<kPlan>, full), feed_.parity());
+    // Without its header nobody knows where the rows would go.
+    if (has_rows && work.header().is_filled()) {
+      if (phase == Phase::kLinear1)
+        ActivationStore<kPlan>(work).push(slab_of(pass), sum);
       else
-        Activations(work, sets_.slot()).stage_nothing(slab_of(pass));
-      probe_.stored(Phase::kLinear1);
+        OutputStore<kPlan>(work).push(slab_of(pass), sum);
     }
-    Activations store(work, sets_.slot());
-    if (store.is_last()) store.write_out();
-    sets_.advance();
-  }
-
-  MEGAMOE_DEVICE void linear2(const BlockWork<kPlan>& work) {
-    MEGAMOE_NO_UNROLL
-    for (int pass = 0; pass < kPlan.passes(); ++pass) {
-      float sum[kSums];
-      const bool has_rows = multiply<Phase::kLinear2>(work, pass, sum);
-      probe_.multiplied(Phase::kLinear2);
-      if (pass == 0) wait_for_header(work);
-      // Without its header nobody knows where the rows would go.
-      if (has_rows && work.header().is_filled()) OutputStore<kPlan>(work).push(slab_of(pass), sum);
-      probe_.stored(Phase::kLinear2);
-    }
-  }
-
-  // Headers come one for one with blocks, but later: behind the tokens' arrival. Nobody needs one
-  // before the first epilogue of its block. The feed's cursor has gone on by one slot since.
-  MEGAMOE_DEVICE void wait_for_header(const BlockWork<kPlan>& work) const {
-    const bool has_wrapped = work.index == kFeedSlots - 1;
-    wait_for_phase(work.header().slot + offsetof(HeaderSlot<kPlan>, full),
-                   feed_.parity() ^ (has_wrapped ? 1 : 0));
+    probe_.stored(phase);
   }
 
   static MEGAMOE_DEVICE int slab_of(int pass) {
     return pass * kPlan.math_warpgroups + FragmentPlace::now().warpgroup;
   }
 
+  // By the narrowest wgmma that takes all rows of the block: the last block of an expert has few.
+  template <int kWidth = 0>
+  MEGAMOE_DEVICE void multiply_rows(int rows, int steps, float (&sum)[kSums]) {
+    constexpr int kTokens = kPlan.width(kWidth);
+    if constexpr (kTokens < kPlan.block_m) {
+      if (rows > kTokens) {
+        multiply_rows<kWidth + 1>(rows, steps, sum);
+        return;
+      }
+    }
+    Multiply<kPlan, kTokens>(tiles_, FragmentPlace::now()).run(steps, sum);
+  }
+
   // The sums of one slab. A warpgroup without rows in this pass lets the stages go by; without a
   // slab in the whole pass there are no stages.
-  template <Phase kPhase>
-  MEGAMOE_DEVICE bool multiply(const BlockWork<kPlan>& work, int pass, float (&sum)[kSums]) {
-    const BlockShape shape(here_.layout(kPhase), work.block().n());
+  MEGAMOE_DEVICE bool multiply(int pass, float (&sum)[kSums]) {
+    const BlockWork<kPlan> work = this->work();
+    const BlockShape shape(here_.layout(work.block().phase()), work.block().n());
     const FragmentPlace place = FragmentPlace::now();
     if (pass * kPlan.math_warpgroups + place.warpgroup < shape.slabs) {
-      Multiply<kPlan, kPhase>(tiles_, place).run(shape.steps, sum);
+      multiply_rows(work.block().rows(), shape.steps, sum);
       return true;
     }
     if (pass * kPlan.math_warpgroups < shape.slabs)
@@ -103,7 +96,8 @@ class MathRole {
     return false;
   }
 
-  MEGAMOE_DEVICE void finish(const BlockWork<kPlan>& work) {
+  MEGAMOE_DEVICE void finish() {
+    const BlockWork<kPlan> work = this->work();
     gpu::finish_block(m_, here_.args.call, work.block());
     const bool is_speaker = FragmentPlace::now().lane() == 0;
     Consumer<HeaderSlot<kPlan>, kFeedSlots>::release(work.header().slot, is_speaker);
@@ -114,7 +108,6 @@ class MathRole {
   Team<kPlan, Role::kCompute>& m_;
   TileConsumer<kPlan> tiles_;
   FeedConsumer feed_;
-  ReusedSlots<ActivationSet<kPlan>, ActivationStaging<kPlan>::kSets> sets_;
   Probe probe_;
 };
 

@@ -29,6 +29,7 @@ struct KernelPlan {
   int linear1_block_n = 64;  ///< interleaved gate and up rows of a linear 1 block
   int linear2_block_n = 64;  ///< output channels of a linear 2 block
   int block_k = 0;           ///< K of one pipeline stage
+  bool settles_rows = false;  ///< between the linears, each row of linear 2's input takes another form
   int stages = 0;            ///< of the pipeline of tiles
   int dispatch_warps = 0;    ///< pull rows
   int issue_warps = 0;       ///< load tiles and issue MMAs

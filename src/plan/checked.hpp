@@ -12,8 +12,8 @@ inline constexpr int kMostSharedBytes = 227 * 1024;  ///< of a CTA: an SM's less
 inline constexpr int kMostStages = 32;
 
 constexpr std::string_view what_is_wrong_with_blocks(const KernelPlan& k) {
-  if (k.block_m < kSmallestBlockM || k.block_m > kLargestBlockM || kPoolGranule % k.block_m != 0)
-    return "block_m: a pool of whole granules of 384 rows must divide into blocks of 8 to 192";
+  if (k.block_m < kSmallestBlockM || k.block_m > kLargestBlockM || k.block_m % 8 != 0)
+    return "block_m: 8 to 192 rows, in eights";
   if (k.linear1_block_n < 64 || k.linear1_block_n % 64 != 0)
     return "linear1_block_n: 64 gate and up rows make one group of 32 activations";
   if (k.linear2_block_n < 32 || k.linear2_block_n % 32 != 0)

@@ -36,7 +36,8 @@ constexpr Ring ring_of(const Plan& plan) {
   return {.blocks = static_cast<int>(plan.pool_rows / plan.kernel.block_m),
           .block_m = plan.kernel.block_m,
           .linear1_blocks = plan.linear1_blocks,
-          .linear2_blocks = plan.linear2_blocks};
+          .linear2_blocks = plan.linear2_blocks,
+          .settled_rows = plan.kernel.settles_rows ? plan.kernel.block_m : 0};
 }
 
 /// The symmetric memory that the plan counts, carved.

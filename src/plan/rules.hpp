@@ -9,8 +9,8 @@
 
 namespace megamoe {
 
-/// The height of a tile, by the rows that an expert is expected to have. Every height divides the
-/// pool's granule of 384.
+/// The height of a tile, by the rows that an expert is expected to have. Where it doesn't divide the
+/// pool's granule of 384, the rest of the pool lies idle.
 struct TileRule {
   double up_to_rows_per_expert;
   int block_m;
@@ -57,7 +57,7 @@ inline constexpr std::array kSm90Tiles = {
     TileRule{48.0, 64, "between the limits of memory and of arithmetic"},
     TileRule{72.0, 96, "between the limits: one block an expert, with room for imbalance"},
     TileRule{96.0, 128, "arithmetic begins to decide: one block an expert"},
-    TileRule{kAnyRows, 192, "the limit of arithmetic: the highest tile, scales amortised best"},
+    TileRule{kAnyRows, 160, "the limit of arithmetic: the highest tile, of whose blocks the last is narrow"},
 };
 
 inline constexpr std::array kSm100Tiles = {
@@ -92,7 +92,7 @@ constexpr const TileRule& tile_rule_of(const Tiles& rules, double rows_per_exper
 template <class Tiles>
 constexpr bool is_ladder(const Tiles& rules) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (384 % rules[i].block_m != 0 || rules[i].why.empty()) return false;
+    if (rules[i].block_m % 8 != 0 || rules[i].why.empty()) return false;
     if (i > 0 && (rules[i - 1].block_m >= rules[i].block_m ||
                   rules[i - 1].up_to_rows_per_expert >= rules[i].up_to_rows_per_expert))
       return false;

@@ -27,6 +27,7 @@ BuiltKernel kernel_of_size(const Problem& problem) {
   return {.kernel = {.machine = MachineKind::kSm90,
                      .block_m = kBlockM,
                      .block_k = sm90::kStepDepth,
+                     .settles_rows = true,
                      .stages = kPlan.stages,
                      .dispatch_warps = sm90::kDispatchTeams,
                      .issue_warps = kIssueWarps,
@@ -51,7 +52,7 @@ BuiltKernel kernel_of(const Problem& problem, int block_m) {
     case 64: return kernel_of_size<kOperands, 64>(problem);
     case 96: return kernel_of_size<kOperands, 96>(problem);
     case 128: return kernel_of_size<kOperands, 128>(problem);
-    case 192: return kernel_of_size<kOperands, 192>(problem);
+    case 160: return kernel_of_size<kOperands, 160>(problem);
     default:
       throw Error(ErrorCode::kInternal,
                   sentence("block_m is ", block_m, "; the plan's table has no sm90 kernel for it"));

@@ -31,12 +31,23 @@ struct PlanRequest {
 /// or the request: the sentence lists the bytes.
 Plan choose_plan(const Problem& problem, const Limits& limits, const PlanRequest& request = {});
 
+/// Linear 2 blocks that take as long as a linear 1 block, where both wait for the same weights to
+/// arrive. A CPU's few workers have many blocks each; their deal is fair enough.
+constexpr int linear2_lead_of(const Plan& plan) {
+  const KernelPlan& k = plan.kernel;
+  if (k.machine == MachineKind::kCpu) return 0;
+  const int linear1_steps = ceil_div(plan.problem.hidden, k.block_k) * k.linear1_block_n;
+  const int linear2_steps = ceil_div(plan.problem.intermediate, k.block_k) * k.linear2_block_n;
+  return linear1_steps / linear2_steps;
+}
+
 /// The ring that the plan's pool is.
 constexpr Ring ring_of(const Plan& plan) {
   return {.blocks = static_cast<int>(plan.pool_rows / plan.kernel.block_m),
           .block_m = plan.kernel.block_m,
           .linear1_blocks = plan.linear1_blocks,
           .linear2_blocks = plan.linear2_blocks,
+          .linear2_lead = linear2_lead_of(plan),
           .settled_rows = plan.kernel.settles_rows ? plan.kernel.block_m : 0};
 }
 

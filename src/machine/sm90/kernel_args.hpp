@@ -47,6 +47,8 @@ constexpr Ring ring_of(const Problem& problem,
           .block_m = block_m,
           .linear1_blocks = layout_of(problem, operands, Phase::kLinear1).blocks(),
           .linear2_blocks = layout_of(problem, operands, Phase::kLinear2).blocks(),
+          .linear2_lead = layout_of(problem, operands, Phase::kLinear1).steps() /
+                          layout_of(problem, operands, Phase::kLinear2).steps(),
           .settled_rows = block_m};
 }
 

@@ -157,6 +157,75 @@ TEST(Schedule, EveryEarlierLapBelongsToAnEarlierWave) {
   }
 }
 
+std::vector<Block> blocks_of_worker(const Load& load, int worker) {
+  std::vector<Block> blocks;
+  Schedule<RowsOf> schedule({.ring = load.ring,
+                             .experts = static_cast<int>(load.rows.size()),
+                             .experts_per_wave = load.experts_per_wave,
+                             .worker = worker,
+                             .num_workers = load.workers},
+                            RowsOf{&load.rows});
+  for (Block block; schedule.next(block);)
+    blocks.push_back(block);
+  return blocks;
+}
+
+/// With a lead, too, every block is dealt once, and each worker gets its own in the order of the
+/// whole sequence.
+TEST(Schedule, ALeadLeavesNoBlockOutAndKeepsTheOrder) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    Load load = random_load(random);
+    load.ring.linear2_lead = static_cast<int>(random() % 5);
+    SCOPED_TRACE(testing::Message() << "round " << round << " of seed 3");
+    std::map<decltype(fields(Block{})), std::size_t> place;
+    const std::vector<Block> expected = expected_sequence(load);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      place[fields(expected[i])] = i;
+    std::vector<int> dealt(expected.size());
+    for (int worker = 0; worker < load.workers; ++worker) {
+      std::size_t next = 0;
+      for (const Block& block : blocks_of_worker(load, worker)) {
+        const auto at = place.find(fields(block));
+        ASSERT_NE(at, place.end());
+        ASSERT_GE(at->second, next);
+        next = at->second + 1;
+        ++dealt[at->second];
+      }
+    }
+    for (const int times : dealt)
+      ASSERT_EQ(times, 1);
+  }
+}
+
+/// In a call of one wave with enough of linear 2, no worker is more than one of its blocks behind.
+TEST(Schedule, ALeadMakesSharesEqual) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 500 && !HasFailure(); ++round) {
+    Load load;
+    load.workers = 2 + static_cast<int>(random() % 140);
+    load.ring = {.blocks = 4096,
+                 .block_m = 8,
+                 .linear1_blocks = 1 + static_cast<int>(random() % 16),
+                 .linear2_blocks = 40,
+                 .linear2_lead = static_cast<int>(random() % 5)};
+    load.rows.assign(20 + random() % 20, 8);
+    load.experts_per_wave = 100;
+    if (load.ring.linear2_lead * load.workers > 40 * static_cast<int>(load.rows.size())) continue;
+    SCOPED_TRACE(testing::Message() << "round " << round << " of seed 4");
+    int least = 1 << 30;
+    int most = 0;
+    for (int worker = 0; worker < load.workers; ++worker) {
+      int cost = 0;
+      for (const Block& block : blocks_of_worker(load, worker))
+        cost += block.phase == Phase::kLinear1 ? load.ring.linear2_lead : 1;
+      least = std::min(least, cost);
+      most = std::max(most, cost);
+    }
+    EXPECT_LE(most - least, 1);
+  }
+}
+
 TEST(Schedule, WithoutRowsThereAreNoBlocks) {
   const Load load{.rows = {0, 0, 0}, .ring = {}, .experts_per_wave = 2, .workers = 3};
   EXPECT_TRUE(whole_sequence(load).empty());

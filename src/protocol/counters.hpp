@@ -102,8 +102,8 @@ using Gate = Counter<Scope::kDevice, struct GateTag, std::uint64_t>;
 //   expects   first_epoch + number of the barrier in the call
 using RankArrival = Counter<Scope::kSystem, struct RankArrivalTag, std::uint64_t>;
 
-// Goes up whenever a worker of this rank pulled a row, finished a block, summed some tokens or
-// arrived at a barrier; a waiter that sees it move starts its deadline anew, so that a slow rank is
+// Goes up whenever a worker of this rank pulled or settled a row, finished a block, summed some
+// tokens or arrived at a barrier; a waiter that sees it move starts its deadline anew, so that a slow rank is
 // not taken for a dead one.
 //   adds      every worker                                                         relaxed
 //   observes  waiters of all ranks                                                relaxed

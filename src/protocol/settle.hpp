@@ -14,7 +14,8 @@ namespace megamoe {
 ///   finish_settle()         the oldest one lies in the pool in the form that linear 2 reads, visible
 ///                           to observers of a later publish
 ///
-/// At most kPullsInFlight are begun and not finished. Ring::settled_rows is the block's rows then.
+/// At most kPullsInFlight are begun and not finished, and no pull is under way meanwhile.
+/// Ring::settled_rows is the block's rows then.
 template <class M>
 concept SettlingMachine = Machine<M> && requires(M m, std::int64_t pool_row) {
   m.begin_settle(pool_row);

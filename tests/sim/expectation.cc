@@ -49,6 +49,14 @@ std::uint64_t row_tag(std::uint64_t content, float weight, int expert) {
   return mix_all(content, std::bit_cast<std::uint32_t>(weight), expert);
 }
 
+std::uint64_t cell_value(std::uint64_t tag, int n) {
+  return mix_all(tag, n);
+}
+
+std::uint64_t settled_cell(std::uint64_t cell) {
+  return cell + 0x5E77'1ED0'0000'0001U;
+}
+
 Bfloat16 slot_value(std::uint64_t tag, int channel) {
   const std::uint64_t hash = mix_all(tag, channel);
   const std::uint64_t sign = hash >> 63;

@@ -16,6 +16,10 @@ std::uint8_t token_scale(const Scenario& scenario, int call, int rank, int token
 std::uint64_t row_tag(std::uint64_t content, float weight, int expert);
 /// A hash of a row's bytes as they lie in a pool or an input.
 std::uint64_t content_of(const std::uint8_t* codes, const std::uint8_t* scales, int hidden);
+/// What linear 1 leaves in cell `n` of a row.
+std::uint64_t cell_value(std::uint64_t tag, int n);
+/// What settling a row makes of each of its cells: twice is not once, nor never.
+std::uint64_t settled_cell(std::uint64_t cell);
 /// What linear 2 makes of a row: bf16 of either sign and such that the order of a sum shows.
 Bfloat16 slot_value(std::uint64_t tag, int channel);
 

@@ -38,6 +38,8 @@ void Oracle::begin_call(const Call& call, int number, std::uint64_t first_epoch)
       block.rows = std::min(call.ring.block_m, rows - m * call.ring.block_m);
       block.is_last = (m + 1) * call.ring.block_m >= rows;
       block.begun.resize(at(block.rows));
+      block.settling.resize(at(block.rows));
+      block.settled.resize(at(block.rows));
       block.linear1.resize(at(call.ring.linear1_blocks));
       block.linear2.resize(at(call.ring.linear2_blocks));
       s.blocks.push_back(std::move(block));
@@ -107,12 +109,23 @@ void Oracle::published(int rank, const ArrivedRows* counter, std::uint32_t now) 
          " rows");
 }
 
+// Rows count once linear 1 is done with all of the block, and the padding with the expert's last
+// one.
+int Oracle::ready_now(const RankState& s, const PoolState& pool) {
+  const Ring& ring = s.call.ring;
+  if (pool.linear1_computed < ring.linear1_blocks) return pool.linear1_computed;
+  const int padding = pool.is_last && pool.settled.back() ? ring.settled_rows - pool.rows : 0;
+  return ring.linear1_blocks + pool.rows_settled + padding;
+}
+
 void Oracle::published(int rank, const ReadyBlocks* counter, std::uint32_t now) const {
   const RankState& s = state(rank);
+  const Ring& ring = s.call.ring;
   const auto place = static_cast<int>(counter - s.call.local(s.call.workspace.ready));
   const PoolBlock block = owner(s, place);
-  const std::uint32_t most = static_cast<std::uint32_t>(
-      s.call.ring.lap(block) * s.call.ring.linear1_blocks + pool_block(s, block).linear1_computed);
+  const PoolState& pool = pool_block(s, block);
+  const auto most = static_cast<std::uint32_t>(
+      ring.lap(block) * (ring.linear1_blocks + ring.settled_rows) + ready_now(s, pool));
   expect(now <= most,
          "rank ",
          rank,
@@ -120,9 +133,16 @@ void Oracle::published(int rank, const ReadyBlocks* counter, std::uint32_t now) 
          place,
          "] is ",
          now,
-         ", and linear 1 has done ",
+         ", and may be ",
          most,
-         " blocks there");
+         ": linear 1 has done ",
+         pool.linear1_computed,
+         " blocks, and ",
+         pool.rows_settled,
+         " of ",
+         pool.rows,
+         " rows are settled there in lap ",
+         ring.lap(block));
 }
 
 void Oracle::published(int rank, const FinishedBlocks* counter, std::uint32_t now) const {

@@ -49,6 +49,9 @@ class Oracle {
 
   void pull_begun(int rank, const RowPull& pull);
   void pull_landed(int rank, const RowPull& pull);
+  /// A row of linear 2's input is being settled; it is.
+  void settle_begun(int rank, std::int64_t pool_row);
+  void settle_landed(int rank, std::int64_t pool_row);
   /// One of the `lanes` that share a block's work has done its own and not told anyone yet; the
   /// last one completes the block.
   void lane_computed(int rank, const Block& block, int lanes);
@@ -61,6 +64,8 @@ class Oracle {
     bool is_last = false;  ///< of its expert
     std::vector<bool> begun;
     int landed = 0;
+    std::vector<bool> settling, settled;  ///< [row] begun, done
+    int rows_settled = 0;
     std::vector<int> linear1, linear2;  ///< [n] lanes that are done
     int linear1_computed = 0;
     int linear2_computed = 0;
@@ -94,6 +99,8 @@ class Oracle {
   PoolBlock owner(const RankState& s, int place) const;
   const PoolState& pool_block(const RankState& s, PoolBlock block) const;
   Journey journey_of(const RankState& s, const RowPull& pull) const;
+  /// What `ready` may count of a pool block at most.
+  static int ready_now(const RankState& s, const PoolState& pool);
   void check_counts(int rank) const;
   void check_all_computed() const;
   void check_clear(int rank, const void* counter, std::size_t bytes) const;

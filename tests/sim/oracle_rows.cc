@@ -112,6 +112,57 @@ void Oracle::pull_landed(int rank, const RowPull& pull) {
   ++s.blocks[at(j.block.index)].landed;
 }
 
+void Oracle::settle_begun(int rank, std::int64_t pool_row) {
+  RankState& s = state(rank);
+  const Ring& ring = s.call.ring;
+  expect(pool_row >= 0 && pool_row < std::int64_t{ring.blocks} * ring.block_m,
+         "rank ",
+         rank,
+         " settles row ",
+         pool_row,
+         " of its pool, which has ",
+         std::int64_t{ring.blocks} * ring.block_m);
+  const int place = static_cast<int>(pool_row) / ring.block_m;
+  const int row = static_cast<int>(pool_row) % ring.block_m;
+  const PoolBlock block = owner(s, place);
+  const PoolState& pool = pool_block(s, block);
+  expect(row < pool.rows && !pool.settling[at(row)],
+         "rank ",
+         rank,
+         ": row ",
+         row,
+         " of pool block ",
+         block.index,
+         " (",
+         pool.rows,
+         " rows) is settled again, or is none");
+  const std::uint32_t ready = s.call.local(s.call.workspace.ready)[place].value;
+  expect(ready >= ring.ready_to_settle(block),
+         "rank ",
+         rank,
+         ": row ",
+         row,
+         " of pool block ",
+         block.index,
+         " is settled at ready[",
+         place,
+         "] = ",
+         ready,
+         "; linear 1 is done at ",
+         ring.ready_to_settle(block));
+  s.blocks[at(block.index)].settling[at(row)] = true;
+}
+
+void Oracle::settle_landed(int rank, std::int64_t pool_row) {
+  RankState& s = state(rank);
+  const int block_m = s.call.ring.block_m;
+  const PoolBlock block = owner(s, static_cast<int>(pool_row) / block_m);
+  pool_block(s, block);
+  PoolState& pool = s.blocks[at(block.index)];
+  pool.settled[static_cast<std::size_t>(pool_row % block_m)] = true;
+  ++pool.rows_settled;
+}
+
 void Oracle::lane_computed(int rank, const Block& block, int lanes) {
   RankState& s = state(rank);
   const PoolState& model = pool_block(s, block.pool);
@@ -154,6 +205,16 @@ void Oracle::lane_computed(int rank, const Block& block, int lanes) {
          " after ",
          pool.linear1_computed,
          " blocks of linear 1");
+  expect(is_first || s.call.ring.settled_rows == 0 || pool.rows_settled == pool.rows,
+         "rank ",
+         rank,
+         ": linear 2 of pool block ",
+         index,
+         " with ",
+         pool.rows_settled,
+         " of ",
+         pool.rows,
+         " rows settled");
   int& done = (is_first ? pool.linear1 : pool.linear2)[at(block.n)];
   expect(done < lanes,
          "rank ",

@@ -33,8 +33,9 @@ Scenario refused_scenario(std::uint64_t seed, const Layout& layout) {
 }
 
 TEST(Refusal, KeepsTheBarriersAndWritesNothing) {
-  for (std::uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
-    const Scenario scenario = refused_scenario(seed, kLayouts[seed % 3]);
+  for (std::uint64_t seed = 1; seed <= 80 && !HasFailure(); ++seed) {
+    const Layout layout = kLayouts[seed % 3];
+    const Scenario scenario = refused_scenario(seed, seed % 4 == 0 ? settling(layout) : layout);
     const Outcome outcome = simulate(scenario, {.scheduler = {.seed = seed}});
     EXPECT_TRUE(outcome.is_clean(scenario)) << scenario.describe() << '\n' << outcome.describe();
   }

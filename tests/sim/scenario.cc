@@ -67,13 +67,19 @@ Problem random_problem(Random& random, const Extent& extent) {
   return p;
 }
 
-Ring random_ring(Random& random, std::int64_t pool_rows, int hidden) {
+int settled_rows(const Layout& layout, int block_m) {
+  return layout.settles ? block_m : 0;
+}
+
+Ring random_ring(Random& random, const Scenario& scenario) {
+  const std::int64_t pool_rows = scenario.pool_rows;
   Ring ring;
   ring.block_m = random.pick({8, 8, 16, 32, 64, 96, 128, 192});
   const int most = static_cast<int>(pool_rows) / ring.block_m;
   ring.blocks = random.one_in(3) ? most : random.between(1, std::min(most, 4));
   ring.linear1_blocks = random.between(1, kMostLinear1Blocks);
-  ring.linear2_blocks = hidden / random.pick({8, 16, 32});
+  ring.linear2_blocks = scenario.problem.hidden / random.pick({8, 16, 32});
+  ring.settled_rows = settled_rows(scenario.layout, ring.block_m);
   return ring;
 }
 
@@ -109,7 +115,7 @@ Scenario random_scenario(std::uint64_t seed, const Extent& extent, const Layout&
     std::vector<RankInput> inputs(static_cast<std::size_t>(s.problem.ranks));
     for (RankInput& input : inputs) {
       input.tokens = random.one_in(4) ? 0 : random.between(0, s.problem.capacity);
-      input.ring = random_ring(random, s.pool_rows, s.problem.hidden);
+      input.ring = random_ring(random, s);
       input.experts_per_wave = random.between(1, s.problem.experts_per_rank());
       input.workers = random.between(1, extent.workers);
       fill_routing(random, ids, s.problem, input);
@@ -137,7 +143,8 @@ Scenario worst_skew(std::uint64_t seed, int block_m, const Layout& layout) {
     input.ring = {.blocks = kPoolGranule / block_m,
                   .block_m = block_m,
                   .linear1_blocks = random.between(1, 3),
-                  .linear2_blocks = 2};
+                  .linear2_blocks = 2,
+                  .settled_rows = settled_rows(layout, block_m)};
     input.ids.assign(static_cast<std::size_t>(s.problem.pairs()), hot);
     input.weights.assign(static_cast<std::size_t>(s.problem.pairs()), 0.25F);
   }
@@ -150,8 +157,8 @@ std::string Scenario::describe() const {
   out << "scenario seed " << seed << ": R " << problem.ranks << ", E " << problem.experts << ", K "
       << problem.topk << ", H " << problem.hidden << ", C " << problem.capacity << ", pool "
       << pool_rows << " rows, lanes " << layout.lanes << ", pulls " << layout.pulls_in_flight
-      << ", teams " << layout.dispatch_teams << "+" << layout.compute_teams << ", calls "
-      << calls.size();
+      << ", teams " << layout.dispatch_teams << "+" << layout.compute_teams
+      << (layout.settles ? ", settling" : "") << ", calls " << calls.size();
   for (const auto& inputs : calls) {
     out << " |";
     for (const RankInput& input : inputs)

@@ -28,6 +28,7 @@ struct Layout {
   int pulls_in_flight = 1;
   int dispatch_teams = 1;
   int compute_teams = 1;
+  bool settles = false;  ///< rows of linear 2's input, between the linears
 };
 
 /// A problem and several calls on one buffer, back to back.

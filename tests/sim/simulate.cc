@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "sim/cluster.hpp"
+#include "sim/settling_team.hpp"
 
 namespace megamoe::sim {
 namespace {
@@ -21,6 +22,25 @@ const char* name_of(WaitFor what) {
     case WaitFor::kPipeline: return "pipeline step";
   }
   return "something unknown";
+}
+
+template <template <int, int> class TeamOf>
+Outcome simulate_on(const Scenario& scenario, const SimulationOptions& options) {
+  const Layout& layout = scenario.layout;
+  if (layout.lanes == 1 && layout.pulls_in_flight == 1)
+    return Cluster<TeamOf<1, 1>>(scenario, options).run();
+  if (layout.lanes == 1 && layout.pulls_in_flight == 4)
+    return Cluster<TeamOf<1, 4>>(scenario, options).run();
+  if (layout.lanes == 3 && layout.pulls_in_flight == 2)
+    return Cluster<TeamOf<3, 2>>(scenario, options).run();
+  if (layout.lanes == 32 && layout.pulls_in_flight == 3)
+    return Cluster<TeamOf<32, 3>>(scenario, options).run();
+  throw Error(ErrorCode::kInvalidArgument,
+              sentence("no instance has ",
+                       layout.lanes,
+                       " lanes and ",
+                       layout.pulls_in_flight,
+                       " pulls in flight; kLayouts lists those there are"));
 }
 
 }  // namespace
@@ -48,21 +68,8 @@ std::string Outcome::describe() const {
 }
 
 Outcome simulate(const Scenario& scenario, const SimulationOptions& options) {
-  const Layout& layout = scenario.layout;
-  if (layout.lanes == 1 && layout.pulls_in_flight == 1)
-    return Cluster<Team<1, 1>>(scenario, options).run();
-  if (layout.lanes == 1 && layout.pulls_in_flight == 4)
-    return Cluster<Team<1, 4>>(scenario, options).run();
-  if (layout.lanes == 3 && layout.pulls_in_flight == 2)
-    return Cluster<Team<3, 2>>(scenario, options).run();
-  if (layout.lanes == 32 && layout.pulls_in_flight == 3)
-    return Cluster<Team<32, 3>>(scenario, options).run();
-  throw Error(ErrorCode::kInvalidArgument,
-              sentence("no instance has ",
-                       layout.lanes,
-                       " lanes and ",
-                       layout.pulls_in_flight,
-                       " pulls in flight; kLayouts lists those there are"));
+  return scenario.layout.settles ? simulate_on<SettlingTeam>(scenario, options)
+                                 : simulate_on<Team>(scenario, options);
 }
 
 }  // namespace megamoe::sim

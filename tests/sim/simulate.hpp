@@ -59,5 +59,10 @@ inline constexpr Layout kLayouts[] = {
     {.lanes = 3, .pulls_in_flight = 2, .dispatch_teams = 2, .compute_teams = 2},
     {.lanes = 32, .pulls_in_flight = 3, .dispatch_teams = 2},
 };
+/// Either machine with each of them.
+constexpr Layout settling(Layout layout) {
+  layout.settles = true;
+  return layout;
+}
 
 }  // namespace megamoe::sim

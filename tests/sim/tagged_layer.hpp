@@ -1,19 +1,19 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "base/check.hpp"
 #include "protocol/blocks.hpp"
 #include "protocol/call.hpp"
 #include "sim/expectation.hpp"
-#include "sim/random.hpp"
 
 namespace megamoe::sim {
 
 /// A compute role that is cheap and exact: linear 1 checks every row's bytes, weight and origin and
-/// makes a tag of them, one cell an N-block; linear 2 checks all cells of a row and pushes bf16
-/// values made from the tag. What arrives in y says where it came from. For any machine;
-/// `fail(sentence)` takes what is wrong.
+/// makes a tag of them, one cell an N-block; linear 2 checks all cells of a row (settled ones,
+/// where the ring says so) and pushes bf16 values made from the tag. What arrives in y says where
+/// it came from. For any machine; `fail(sentence)` takes what is wrong.
 template <class M, class Fail>
 class TaggedLayer {
  public:
@@ -74,7 +74,34 @@ class TaggedLayer {
                        i,
                        " of pool block ",
                        block.pool.index));
-      m_.store(cell(row, block.n), mix_all(tag, block.n));
+      m_.store(cell(row, block.n), cell_value(tag, block.n));
+    }
+  }
+
+  /// What a cell is, where linear 1 left `fresh`.
+  static std::string_view name_of(std::uint64_t cell, std::uint64_t fresh) {
+    if (cell == fresh) return "an unsettled";
+    if (cell == settled_cell(fresh)) return "a settled";
+    if (cell == settled_cell(settled_cell(fresh))) return "a twice settled";
+    return "a wrong";
+  }
+
+  void check_cells(const Block& block, int row_in_block, std::uint64_t tag) {
+    const std::int64_t row = call_.ring.row(block.pool, row_in_block);
+    for (int n = 0; n < call_.ring.linear1_blocks; ++n) {
+      const std::uint64_t fresh = cell_value(tag, n);
+      const std::uint64_t found = *cell(row, n).raw();
+      if (found == (call_.ring.settled_rows > 0 ? settled_cell(fresh) : fresh)) continue;
+      fail_(sentence("rank ",
+                     call_.peers.rank,
+                     ": linear 2 reads ",
+                     name_of(found, fresh),
+                     " cell ",
+                     n,
+                     " in row ",
+                     row_in_block,
+                     " of pool block ",
+                     block.pool.index));
     }
   }
 
@@ -84,16 +111,7 @@ class TaggedLayer {
     for (int i = m_.team(); i < block.rows; i += m_.num_teams()) {
       const std::int64_t row = call_.ring.row(block.pool, i);
       const std::uint64_t tag = expected_tag(block, row);
-      for (int n = 0; n < call_.ring.linear1_blocks; ++n)
-        if (*cell(row, n).raw() != mix_all(tag, n))
-          fail_(sentence("rank ",
-                         call_.peers.rank,
-                         ": linear 2 reads a wrong cell ",
-                         n,
-                         " in row ",
-                         i,
-                         " of pool block ",
-                         block.pool.index));
+      check_cells(block, i, tag);
       for (int c = 0; c < channels; ++c)
         values[static_cast<std::size_t>(c)] = slot_value(tag, block.n * channels + c);
       push_row(m_, call_, row, block.n * channels, values.data(), channels);

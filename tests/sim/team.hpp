@@ -78,6 +78,13 @@ struct TeamState {
     float weight = 0;
   };
   std::deque<Flight> flights;
+  /// A row of linear 2's input, of a team that settles rows.
+  struct Settling {
+    std::int64_t pool_row = 0;
+    bool is_read = false;
+    std::vector<std::uint64_t> cells;
+  };
+  std::deque<Settling> settling;
 };
 
 /// The simulated machine: every lane is a fiber, so that lanes may do everything that a warp's may;
@@ -226,6 +233,7 @@ class Team {
         if (row != values[0]) fail("lanes of a team pull to different rows");
       if (team_.flights.size() == kPulls)
         fail("more pulls in flight than the machine has places for");
+      if (!team_.settling.empty()) fail("a row is pulled while others are being settled");
       if (world_.oracle != nullptr) world_.oracle->pull_begun(rank(), pull);
       team_.flights.push_back({pull, false, {}, {}, 0});
       if (world_.scheduler.random().one_in(2)) read(team_.flights.back());
@@ -294,33 +302,39 @@ class Team {
   void land_all_writes() { writes_.release(); }
   bool has_unreleased_writes() const { return !writes_.is_empty(); }
 
- private:
+ protected:
   using Values = std::vector<std::uint64_t>;
 
-  static std::uint64_t bits(int value) { return static_cast<std::uint64_t>(std::int64_t{value}); }
+  const Call& call() const { return call_; }
+  TeamState& shared() { return team_; }
   [[noreturn]] void fail(const std::string& what) {
     world_.scheduler.fail(sentence("rank ", rank(), ", worker ", worker(), ": ", what));
   }
-  void turn() {
-    writes_.land_some(world_.scheduler.random());
-    world_.scheduler.turn();
-  }
+  /// All lanes are at `verb`; the last one to come concludes.
   template <class Conclude>
   std::uint64_t meet(std::string_view verb, std::uint64_t value, Conclude conclude) {
     if constexpr (kLanes > 1) turn();
     return team_.lanes.meet(verb, lane_, value, conclude);
+  }
+  /// A plain write, which lands late.
+  void write_bytes(void* place, const void* bytes, std::size_t count) {
+    if (count == 0) return;
+    if (world_.oracle != nullptr) world_.oracle->written(place, count);
+    const auto* first = static_cast<const std::byte*>(bytes);
+    write({static_cast<std::byte*>(place), {first, first + count}, 0, false});
+  }
+
+ private:
+  static std::uint64_t bits(int value) { return static_cast<std::uint64_t>(std::int64_t{value}); }
+  void turn() {
+    writes_.land_some(world_.scheduler.random());
+    world_.scheduler.turn();
   }
   void write(PendingWrite pending) {
     if (world_.delays_writes)
       writes_.add(std::move(pending));
     else
       pending.land();
-  }
-  void write_bytes(void* place, const void* bytes, std::size_t count) {
-    if (count == 0) return;
-    if (world_.oracle != nullptr) world_.oracle->written(place, count);
-    const auto* first = static_cast<const std::byte*>(bytes);
-    write({static_cast<std::byte*>(place), {first, first + count}, 0, false});
   }
   void read(typename TeamState::Flight& flight) const {
     if (std::exchange(flight.is_read, true)) return;

@@ -7,8 +7,8 @@
 
 // Bringing the power-of-two scales of a token row to one exponent per range. E4M3 has 15 binades of
 // normal numbers and 3 of subnormals: a group within 2^-14 of the range's peak loses nothing, below
-// that the error is at most half a subnormal, 2^-10 / 224 of the range's largest value. Ranges are
-// fixed columns: the whole row for linear 1, each 128 columns for linear 2, whatever the plan.
+// that the error is at most half a subnormal, 2^-10 / 224 of the range's largest value. A
+// range is a whole row of either linear, whatever the plan.
 namespace megamoe::sm90 {
 
 inline constexpr std::uint8_t kNanCode = 0x7F;

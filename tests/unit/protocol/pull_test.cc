@@ -66,12 +66,12 @@ TYPED_TEST(PullOn, EveryRowLiesInItsPlaceAndIsAnnounced) {
     const std::vector<int> ranks = all_ranks(scenario);
     route_pairs(bench, {.ranks = ranks});
     publish_all(bench, ranks);
-    const auto result = bench.run(
-        {.ranks = ranks,
-         .workers = static_cast<int>(1 + seed % 3),
-         .teams = static_cast<int>(1 + seed % 2)},
-        seed,
-        [](TypeParam& m, const Call& call) { EXPECT_TRUE(bring_rows(m, call)); });
+    const auto result =
+        bench.run({.ranks = ranks,
+                   .workers = static_cast<int>(1 + seed % 3),
+                   .teams = static_cast<int>(1 + seed % 2)},
+                  seed,
+                  [](TypeParam& m, const Call& call) { EXPECT_TRUE(bring_rows(m, call)); });
     ASSERT_TRUE(result.is_clean()) << result.failure;
     for (const int rank : ranks)
       expect_pulled(bench.call(rank), scenario);
@@ -94,9 +94,8 @@ TYPED_TEST(PullOn, WhatWaitsForAPlaceHoldsNothingBack) {
   Bench<TypeParam> bench(scenario);
   route_pairs(bench, {});
   publish_all(bench, {0});
-  const auto result = bench.run({.teams = 2}, 1, [](TypeParam& m, const Call& call) {
-    EXPECT_FALSE(bring_rows(m, call));
-  });
+  const auto result = bench.run(
+      {.teams = 2}, 1, [](TypeParam& m, const Call& call) { EXPECT_FALSE(bring_rows(m, call)); });
   EXPECT_EQ(result.ending, sim::Scheduler::Ending::kDone);
   for (int place = 0; place < 3; ++place)
     EXPECT_EQ(bench.call(0).local(bench.call(0).workspace.arrived)[place].value, 8U);

@@ -126,6 +126,16 @@ void Oracle::published(int rank, const ReadyBlocks* counter, std::uint32_t now) 
   const PoolState& pool = pool_block(s, block);
   const auto most = static_cast<std::uint32_t>(
       ring.lap(block) * (ring.linear1_blocks + ring.settled_rows) + ready_now(s, pool));
+  expect(now <= most || ring.settled_rows > 0,
+         "rank ",
+         rank,
+         ": ready[",
+         place,
+         "] is ",
+         now,
+         ", and linear 1 has done ",
+         most,
+         " blocks there");
   expect(now <= most,
          "rank ",
          rank,
@@ -135,14 +145,13 @@ void Oracle::published(int rank, const ReadyBlocks* counter, std::uint32_t now) 
          now,
          ", and may be ",
          most,
-         ": linear 1 has done ",
+         " with ",
          pool.linear1_computed,
-         " blocks, and ",
+         " blocks of linear 1 done and ",
          pool.rows_settled,
          " of ",
          pool.rows,
-         " rows are settled there in lap ",
-         ring.lap(block));
+         " rows settled");
 }
 
 void Oracle::published(int rank, const FinishedBlocks* counter, std::uint32_t now) const {

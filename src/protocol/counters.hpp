@@ -103,8 +103,8 @@ using Gate = Counter<Scope::kDevice, struct GateTag, std::uint64_t>;
 using RankArrival = Counter<Scope::kSystem, struct RankArrivalTag, std::uint64_t>;
 
 // Goes up whenever a worker of this rank pulled or settled a row, finished a block, summed some
-// tokens or arrived at a barrier; a waiter that sees it move starts its deadline anew, so that a slow rank is
-// not taken for a dead one.
+// tokens or arrived at a barrier; a waiter that sees it move starts its deadline anew, so that a
+// slow rank is not taken for a dead one.
 //   adds      every worker                                                         relaxed
 //   observes  waiters of all ranks                                                relaxed
 using Progress = Counter<Scope::kSystem, struct ProgressTag, std::uint64_t>;

@@ -10,9 +10,9 @@ namespace megamoe {
 
 /// A machine that brings rows of linear 2's input into another form once all of a row is there:
 ///
-///   begin_settle(PoolRow)   starts one row, by the whole team
-///   finish_settle()         the oldest one lies in the pool in the form that linear 2 reads, visible
-///                           to observers of a later publish
+///   begin_settle(pool row)  starts one row, by the whole team
+///   finish_settle()         the oldest one lies in the pool in the form that linear 2 reads,
+///                           visible to observers of a later publish
 ///
 /// At most kPullsInFlight are begun and not finished, and no pull is under way meanwhile.
 /// Ring::settled_rows is the block's rows then.

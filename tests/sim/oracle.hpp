@@ -101,6 +101,8 @@ class Oracle {
   Journey journey_of(const RankState& s, const RowPull& pull) const;
   /// What `ready` may count of a pool block at most.
   static int ready_now(const RankState& s, const PoolState& pool);
+  /// The block is the one that its rows say, and its input was there.
+  void check_input(int rank, const Block& block) const;
   void check_counts(int rank) const;
   void check_all_computed() const;
   void check_clear(int rank, const void* counter, std::size_t bytes) const;

@@ -163,8 +163,8 @@ void Oracle::settle_landed(int rank, std::int64_t pool_row) {
   ++pool.rows_settled;
 }
 
-void Oracle::lane_computed(int rank, const Block& block, int lanes) {
-  RankState& s = state(rank);
+void Oracle::check_input(int rank, const Block& block) const {
+  const RankState& s = state(rank);
   const PoolState& model = pool_block(s, block.pool);
   const int index = block.pool.index;
   expect(block.expert == model.expert && block.m == model.m && block.rows == model.rows,
@@ -195,26 +195,33 @@ void Oracle::lane_computed(int rank, const Block& block, int lanes) {
          " of ",
          model.rows,
          " rows");
-  PoolState& pool = s.blocks[at(index)];
-  const bool is_first = block.phase == Phase::kLinear1;
-  expect(is_first || pool.linear1_computed == s.call.ring.linear1_blocks,
+  if (block.phase == Phase::kLinear1) return;
+  expect(model.linear1_computed == s.call.ring.linear1_blocks,
          "rank ",
          rank,
          ": linear 2 of pool block ",
          index,
          " after ",
-         pool.linear1_computed,
+         model.linear1_computed,
          " blocks of linear 1");
-  expect(is_first || s.call.ring.settled_rows == 0 || pool.rows_settled == pool.rows,
+  expect(s.call.ring.settled_rows == 0 || model.rows_settled == model.rows,
          "rank ",
          rank,
          ": linear 2 of pool block ",
          index,
          " with ",
-         pool.rows_settled,
+         model.rows_settled,
          " of ",
-         pool.rows,
+         model.rows,
          " rows settled");
+}
+
+void Oracle::lane_computed(int rank, const Block& block, int lanes) {
+  check_input(rank, block);
+  RankState& s = state(rank);
+  const int index = block.pool.index;
+  PoolState& pool = s.blocks[at(index)];
+  const bool is_first = block.phase == Phase::kLinear1;
   int& done = (is_first ? pool.linear1 : pool.linear2)[at(block.n)];
   expect(done < lanes,
          "rank ",

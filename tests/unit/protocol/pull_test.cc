@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/forward.hpp"
 #include "sim/expectation.hpp"
 #include "unit/protocol/routed_bench.hpp"
 

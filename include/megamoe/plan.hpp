@@ -29,15 +29,16 @@ struct KernelPlan {
   int linear1_block_n = 64;  ///< interleaved gate and up rows of a linear 1 block
   int linear2_block_n = 64;  ///< output channels of a linear 2 block
   int block_k = 0;           ///< K of one pipeline stage
-  bool settles_rows = false;  ///< between the linears, each row of linear 2's input takes another form
-  int stages = 0;            ///< of the pipeline of tiles
-  int dispatch_warps = 0;    ///< pull rows
-  int issue_warps = 0;       ///< load tiles and issue MMAs
-  int math_warps = 0;        ///< SM90: multiply and finish; SM100: finish
-  int store_m = 0;           ///< rows that one warpgroup stages on their way out
-  int pull_bytes = 0;        ///< of a row that a dispatch warp has in flight
-  int shared_bytes = 0;      ///< shared memory of a CTA
-  int tmem_columns = 0;      ///< SM100: allocated, a power of two
+  bool settles_rows =
+      false;               ///< between the linears, each row of linear 2's input takes another form
+  int stages = 0;          ///< of the pipeline of tiles
+  int dispatch_warps = 0;  ///< pull rows
+  int issue_warps = 0;     ///< load tiles and issue MMAs
+  int math_warps = 0;      ///< SM90: multiply and finish; SM100: finish
+  int store_m = 0;         ///< rows that one warpgroup stages on their way out
+  int pull_bytes = 0;      ///< of a row that a dispatch warp has in flight
+  int shared_bytes = 0;    ///< shared memory of a CTA
+  int tmem_columns = 0;    ///< SM100: allocated, a power of two
 
   constexpr int warps() const { return dispatch_warps + issue_warps + math_warps; }
   constexpr int threads() const { return 32 * warps(); }

@@ -9,8 +9,8 @@
 
 namespace megamoe {
 
-/// The height of a tile, by the rows that an expert is expected to have. Where it doesn't divide the
-/// pool's granule of 384, the rest of the pool lies idle.
+/// The height of a tile, by the rows that an expert is expected to have. Where it doesn't divide
+/// the pool's granule of 384, the rest of the pool lies idle.
 struct TileRule {
   double up_to_rows_per_expert;
   int block_m;
@@ -57,7 +57,9 @@ inline constexpr std::array kSm90Tiles = {
     TileRule{48.0, 64, "between the limits of memory and of arithmetic"},
     TileRule{72.0, 96, "between the limits: one block an expert, with room for imbalance"},
     TileRule{96.0, 128, "arithmetic begins to decide: one block an expert"},
-    TileRule{kAnyRows, 160, "the limit of arithmetic: the highest tile, of whose blocks the last is narrow"},
+    TileRule{kAnyRows,
+             160,
+             "the limit of arithmetic: the highest tile, of whose blocks the last is narrow"},
 };
 
 inline constexpr std::array kSm100Tiles = {

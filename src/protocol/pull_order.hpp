@@ -22,8 +22,7 @@ class PullOrder {
  public:
   /// `count_of(rank)`: the rows that a rank has for the expert.
   template <class CountOf>
-  MEGAMOE_PROTOCOL PullOrder(M& m, int ranks, CountOf count_of)
-      : ranks_(ranks) {
+  MEGAMOE_PROTOCOL PullOrder(M& m, int ranks, CountOf count_of) : ranks_(ranks) {
     MEGAMOE_UNROLL
     for (int s = 0; s < kStripes; ++s) {
       if (s * M::kLanes >= ranks_) break;
@@ -85,10 +84,10 @@ class PullOrder {
 
   int ranks_;
   int left_[kStripes] = {};
-  int layer_ = 0;               // L
-  int active_ = 0;              // |A|
-  int depth_ = 0;               // rows that each active rank has given so far
-  int first_row_ = 0;           // the layer's first row
+  int layer_ = 0;      // L
+  int active_ = 0;     // |A|
+  int depth_ = 0;      // rows that each active rank has given so far
+  int first_row_ = 0;  // the layer's first row
 };
 
 }  // namespace megamoe

@@ -17,9 +17,9 @@ struct Ring {
   int block_m = 16;        ///< rows of a block
   int linear1_blocks = 1;  ///< N-blocks of linear 1 (each one makes `ready` go up by one)
   int linear2_blocks = 1;  ///< N-blocks of linear 2 (each one makes `finished` go up by one)
-  int linear2_lead = 0;    ///< linear 2 blocks that a worker does while another does a linear 1 block
-  int settled_rows = 0;    ///< rows of a block that are settled between the linears (each one makes
-                           ///< `ready` go up by one): block_m, or 0 for a machine that doesn't
+  int linear2_lead = 0;  ///< linear 2 blocks that a worker does while another does a linear 1 block
+  int settled_rows = 0;  ///< rows of a block that are settled between the linears (each one makes
+                         ///< `ready` go up by one): block_m, or 0 for a machine that doesn't
 
   constexpr int place(PoolBlock block) const { return block.index % blocks; }
   constexpr int lap(PoolBlock block) const { return block.index / blocks; }

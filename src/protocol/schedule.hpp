@@ -19,9 +19,10 @@ struct Block {
 };
 
 /// Walks one worker's blocks in wave order (waves.hpp). In a wave come all linear 1 blocks (expert,
-/// m, then n fastest), then all linear 2 blocks. They are dealt to the workers in turn, and the deal
-/// goes on where it stopped. One thing makes up for linear 1 blocks that cost more: workers that had
-/// one less than others, the early ones, are first dealt linear2_lead blocks each of linear 2.
+/// m, then n fastest), then all linear 2 blocks. They are dealt to the workers in turn, and the
+/// deal goes on where it stopped. One thing makes up for linear 1 blocks that cost more: workers
+/// that had one less than others, the early ones, are first dealt linear2_lead blocks each of
+/// linear 2.
 template <class RowsOf>
 class Schedule {
  public:

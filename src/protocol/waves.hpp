@@ -10,7 +10,7 @@ namespace megamoe {
 /// The rows of one expert that a wave has, numbered from 0.
 struct WaveRows {
   int expert = 0;
-  int before = 0;     ///< rows of the expert in earlier waves, a multiple of block_m
+  int before = 0;  ///< rows of the expert in earlier waves, a multiple of block_m
   int count = 0;
   bool is_rest = true;  ///< none of the expert's rows come later
   PoolBlock first_block;

@@ -58,10 +58,10 @@ std::int64_t PoolImage::wrong_elements(Phase phase,
 std::uint16_t PoolImage::element(Phase phase, const PoolRow& row, int position) const {
   const bool is_linear1 = phase == Phase::kLinear1;
   const int depth = is_linear1 ? problem_.hidden : problem_.intermediate;
-  const std::byte* block =
-      (is_linear1 ? linear1_ : linear2_).data() +
-      static_cast<std::size_t>(row.block) * static_cast<std::size_t>(block_m_) *
-          static_cast<std::size_t>(sm90::pool_row_bytes(operands_, depth));
+  const std::byte* block = (is_linear1 ? linear1_ : linear2_).data() +
+                           static_cast<std::size_t>(row.block) *
+                               static_cast<std::size_t>(block_m_) *
+                               static_cast<std::size_t>(sm90::pool_row_bytes(operands_, depth));
   return pool_element(operands_, block, block_m_, row.row, position);
 }
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "device_layer.hpp"
-#include "stage_reference.hpp"
 #include "stage_check.hpp"
+#include "stage_reference.hpp"
 
 namespace megamoe::test {
 

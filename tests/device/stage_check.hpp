@@ -44,9 +44,9 @@ inline std::vector<int> rows_by_expert(const DeviceRanks& layer,
 }
 
 // `Image` is a rank's pool as its machine lays it out: index(row), source(row), weight(row),
-// values(phase, row) along K at full size, wrong_elements(row, codes, scales) and, on a machine that
-// settles rows between the linears, wrong_settled_elements(row), what differs
-// from a pulled row bit for bit.
+// values(phase, row) along K at full size, wrong_elements(row, codes, scales) and, on a machine
+// that settles rows between the linears, wrong_settled_elements(row), what differs from a pulled
+// row bit for bit.
 template <class Image>
 class StageCheck {
  public:

@@ -28,8 +28,8 @@ struct ActivationForm {
                           : precise(gate, up, routing_weight);
   }
 
-  // No branches: several of them run side by side. What the exponential or the reciprocal would make
-  // subnormal is zero.
+  // No branches: several of them run side by side. What the exponential or the reciprocal would
+  // make subnormal is zero.
   MEGAMOE_DEVICE float approximate(float gate, float up, float routing_weight) const {
     constexpr float kLog2OfE = 1.44269504F;
     gate = ptx::min_or_nan(gate, bound);

@@ -97,8 +97,8 @@ class Consumer {
     at_.advance();
     return slot;
   }
-  // The two halves of wait(), for a reader that has no registers for a slot besides its cursor: until
-  // it moves on, index() and parity() are those of the slot that it waited for.
+  // The two halves of wait(), for a reader that has no registers for a slot besides its cursor:
+  // until it moves on, index() and parity() are those of the slot that it waited for.
   MEGAMOE_DEVICE void wait_in_place() const {
     wait_for_phase(at_.slot() + offsetof(Slot, full), at_.parity());
   }

@@ -34,8 +34,8 @@ MEGAMOE_DEVICE int row_in_block(const std::byte* row,
 }
 
 // `RowStore::store(call, row, record, lane)` writes a row's codes and scales to the pool, all lanes
-// together; `RowStore::longest_row(problem)` are the values of the longest row that is brought here.
-// `kRows`: how many a team has under way.
+// together; `RowStore::longest_row(problem)` are the values of the longest row that is brought
+// here. `kRows`: how many a team has under way.
 template <class RowStore, int kRows>
 class RowPulls {
  public:

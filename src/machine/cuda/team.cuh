@@ -100,16 +100,15 @@ class WarpTeam {
   MEGAMOE_DEVICE void begin_pull(const RowPull& pull) { pulls_.begin(call_, pull, lane()); }
   MEGAMOE_DEVICE void finish_pull() { pulls_.finish(call_, lane()); }
   // Where the machine's format wants rows settled between the linears (settle.hpp).
-  MEGAMOE_DEVICE void begin_settle(std::int64_t pool_row)
-    requires requires(Pulls p, const Call& c) { p.begin_settle(c, pool_row, 0); }
-  {
-    pulls_.begin_settle(call_, pool_row, lane());
+  MEGAMOE_DEVICE void begin_settle(std::int64_t pool_row) requires
+      requires(Pulls p, const Call& c) {
+    p.begin_settle(c, pool_row, 0);
   }
-  MEGAMOE_DEVICE void finish_settle()
-    requires requires(Pulls p, const Call& c) { p.finish_settle(c, 0); }
-  {
-    pulls_.finish_settle(call_, lane());
+  { pulls_.begin_settle(call_, pool_row, lane()); }
+  MEGAMOE_DEVICE void finish_settle() requires requires(Pulls p, const Call& c) {
+    p.finish_settle(c, 0);
   }
+  { pulls_.finish_settle(call_, lane()); }
 
   MEGAMOE_DEVICE void pause(int polls) {
     polls_ = polls;

@@ -78,9 +78,8 @@ struct RoleWarps {
 };
 
 template <Plan kPlan>
-using Teams = gpu::Teams<Context<kPlan>,
-                         RoleWarps<kPlan>,
-                         gpu::RowPulls<RowStore<kPlan>, kPullsInFlight>>;
+using Teams =
+    gpu::Teams<Context<kPlan>, RoleWarps<kPlan>, gpu::RowPulls<RowStore<kPlan>, kPullsInFlight>>;
 // A warp in its role.
 template <Plan kPlan, Role kRole>
 using Team = typename Teams<kPlan>::template Team<kRole>;

@@ -20,8 +20,10 @@ class RowStore {
                                    const gpu::PullRecord& record,
                                    int lane) {
     const PoolFormat& format = call.workspace.format;
-    const int index = gpu::row_in_block(
-        record.row, call.local(call.workspace.linear1_rows), format.linear1_row_bytes, kPlan.block_m);
+    const int index = gpu::row_in_block(record.row,
+                                        call.local(call.workspace.linear1_rows),
+                                        format.linear1_row_bytes,
+                                        kPlan.block_m);
     store_codes(row, record.row - std::int64_t{index} * format.linear1_row_bytes, index, lane);
     store_scales(
         row, record.scales - std::int64_t{index} * format.linear1_scale_bytes, index, lane);

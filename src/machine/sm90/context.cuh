@@ -30,15 +30,14 @@ struct Context : gpu::CtaContext<SharedStorage<kPlan>, KernelArgs> {
 
   // Of one warpgroup, as the next one.
   MEGAMOE_DEVICE std::uint32_t destinations(int warpgroup) const {
-    return this->base + static_cast<std::uint32_t>(
-                            offsetof(Storage, staging) +
-                            offsetof(EpilogueStaging<kPlan>, destinations) +
-                            warpgroup * kPlan.block_m * sizeof(Bfloat16*));
+    return this->base + static_cast<std::uint32_t>(offsetof(Storage, staging) +
+                                                   offsetof(EpilogueStaging<kPlan>, destinations) +
+                                                   warpgroup * kPlan.block_m * sizeof(Bfloat16*));
   }
   MEGAMOE_DEVICE std::uint32_t staging(int warpgroup) const {
-    return this->base + static_cast<std::uint32_t>(
-                            offsetof(Storage, staging) +
-                            warpgroup * sizeof(typename EpilogueStaging<kPlan>::Chunk));
+    return this->base +
+           static_cast<std::uint32_t>(offsetof(Storage, staging) +
+                                      warpgroup * sizeof(typename EpilogueStaging<kPlan>::Chunk));
   }
   MEGAMOE_DEVICE WeightLayout layout(Phase phase) const {
     return layout_of(this->args.call.problem, kPlan.operands, phase);

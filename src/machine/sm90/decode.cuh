@@ -33,7 +33,7 @@ struct SlabPlace {
     const int slab = static_cast<int>(offsetof(Stage<kPlan>, weights)) + warpgroup * kBytes;
     codes = slab + thread / 32 * 1024 + thread % 32 * 16;
     exponents = slab + kSlabCodeBytes + thread * kExponentBytes;
-    if constexpr (kPlan.decodes_ahead() || kPlan.block_m > 128) return;
+    if constexpr (kPlan.block_m <= 32 || kPlan.block_m > 128) return;
     // Where registers suffice the two are kept, and not computed again in every step.
     codes = ptx::opaque(codes);
     exponents = ptx::opaque(exponents);

@@ -108,9 +108,9 @@ struct FragmentPlace : MathPlace {
   MEGAMOE_DEVICE int token(int t) const { return t / 2 * 8 + lane() % 4 * 2 + t % 2; }
 };
 
-// What brings a thread's sums to their size: the exponents of its two weight rows, and of the tokens.
-// Almost always both are moderate, and one factor each is exact; else two each, in an order in which
-// nothing overflows on the way to a finite result.
+// What brings a thread's sums to their size: the exponents of its two weight rows, and of the
+// tokens. Almost always both are moderate, and one factor each is exact; else two each, in an order
+// in which nothing overflows on the way to a finite result.
 class Scaling {
  public:
   MEGAMOE_DEVICE Scaling(int upper_base, int lower_base)

@@ -26,9 +26,9 @@ constexpr WeightLayout layout_of(const Problem& problem, Operands operands, Phas
   return {operands, problem.hidden, problem.intermediate};
 }
 
-// The machine's rows in the pool. Both linears read codes with one exponent a row. Linear 2's rows lie
-// there twice: in front the tiles that it reads, all rows of them, and behind those the activations
-// as linear 1 leaves them.
+// The machine's rows in the pool. Both linears read codes with one exponent a row. Linear 2's rows
+// lie there twice: in front the tiles that it reads, all rows of them, and behind those the
+// activations as linear 1 leaves them.
 constexpr PoolFormat pool_format(const Problem& problem, Operands operands) {
   const int linear2_tiles = pool_row_bytes(operands, problem.intermediate);
   return {.linear1_row_bytes = static_cast<std::uint32_t>(pool_row_bytes(operands, problem.hidden)),
@@ -53,7 +53,8 @@ constexpr Ring ring_of(const Problem& problem,
 }
 
 constexpr Sym<std::byte> linear2_tiles(const Call& call, Operands operands, std::int64_t row) {
-  const auto bytes = static_cast<std::uint64_t>(pool_row_bytes(operands, call.problem.intermediate));
+  const auto bytes =
+      static_cast<std::uint64_t>(pool_row_bytes(operands, call.problem.intermediate));
   return call.workspace.linear2_rows.at(static_cast<std::uint64_t>(row) * bytes);
 }
 

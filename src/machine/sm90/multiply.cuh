@@ -36,9 +36,7 @@ class Multiply {
   static constexpr bool kPromotes = kPlan.operands == Operands::kFloat8;
 
   MEGAMOE_DEVICE Multiply(TileConsumer<kPlan>& tiles, const MathPlace& place)
-      : tiles_(tiles),
-        weights_(place.warpgroup, place.thread),
-        is_releaser_(place.lane() == 0) {}
+      : tiles_(tiles), weights_(place.warpgroup, place.thread), is_releaser_(place.lane() == 0) {}
 
   // `steps` >= 1 stages into `sum`, from zero.
   MEGAMOE_DEVICE void run(int steps, float (&sum)[kPlan.block_m / 2]) {
@@ -61,8 +59,10 @@ class Multiply {
   using Mma = Wgmma<kPlan.operands, kTokens>;
 
   // One step's wgmmas, as one group: into `partial` from zero, or on top of `sum`.
-  static MEGAMOE_DEVICE void issue(
-      std::uint32_t stage, const std::uint32_t* operand, float* partial, float* sum) {
+  static MEGAMOE_DEVICE void issue(std::uint32_t stage,
+                                   const std::uint32_t* operand,
+                                   float* partial,
+                                   float* sum) {
     const std::uint32_t tokens = tile_descriptor_low(stage);
     wgmma_fence();
     if constexpr (kPromotes) {
@@ -73,9 +73,10 @@ class Multiply {
     } else {
       MEGAMOE_UNROLL
       for (int i = 0; i < 8; ++i)
-        Mma::add(sum,
-                 operand + 4 * i,
-                 tokens + descriptor_next_panel(kPlan.block_m) * (i / 4) + kDescriptorNextK * (i % 4));
+        Mma::add(
+            sum,
+            operand + 4 * i,
+            tokens + descriptor_next_panel(kPlan.block_m) * (i / 4) + kDescriptorNextK * (i % 4));
     }
     wgmma_commit();
   }

@@ -8,8 +8,8 @@
 #include "machine/sm90/shared.hpp"
 #include "protocol/call.hpp"
 
-// A row on its way into the tiles that wgmma reads: all its groups are brought to one exponent, and K
-// is permuted, each step into its tile of the pool block.
+// A row on its way into the tiles that wgmma reads: all its groups are brought to one exponent, and
+// K is permuted, each step into its tile of the pool block.
 namespace megamoe::sm90 {
 
 using gpu::PulledRow;

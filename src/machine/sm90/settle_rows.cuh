@@ -26,8 +26,8 @@ class RowPulls : public gpu::RowPulls<RowStore<kPlan>, kPullsInFlight> {
           call.local(call.workspace.linear2_scales) + pool_row * sizeof(std::int32_t);
       // They were written by plain stores.
       ptx::fence_proxy_async();
-      this->take_off(call, depth).start(
-          {from, from + ActivationRow{depth}.scales()}, {tiles, nullptr, exponent, 0, 0}, 0);
+      this->take_off(call, depth)
+          .start({from, from + ActivationRow{depth}.scales()}, {tiles, nullptr, exponent, 0, 0}, 0);
     }
     this->advance_next();
   }

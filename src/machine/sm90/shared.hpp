@@ -40,8 +40,8 @@ struct HeaderSlot {
   std::uint64_t empty;
 };
 
-// An epilogue's values on their way out, a chunk of tokens at a time. Each warpgroup has its own, so
-// that none waits for another.
+// An epilogue's values on their way out, a chunk of tokens at a time. Each warpgroup has its own,
+// so that none waits for another.
 template <Plan kPlan>
 struct EpilogueStaging {
   static constexpr int kTokens = epilogue_tokens(kPlan);

@@ -47,8 +47,8 @@ class ActivationStore {
 
  private:
   using Part = Chunk<kPlan>;
-  static constexpr int kValues = 8;                        // of a group, a thread
-  static constexpr int kGroupThreads = kGroup / kValues;   // that have a group
+  static constexpr int kValues = 8;                         // of a group, a thread
+  static constexpr int kGroupThreads = kGroup / kValues;    // that have a group
   static constexpr int kRowBytes = kGroup * sizeof(float);  // of the staging
 
   // Where the slab's group of the block's rows lies in the pool.
@@ -86,9 +86,9 @@ class ActivationStore {
   // Columns come in runs of eight, one for each of the threads that will have the group; they are
   // permuted by the token, so that the writes of a warp meet all banks.
   static MEGAMOE_DEVICE std::uint32_t run_offset(int token, int run) {
-    return static_cast<std::uint32_t>(token * kRowBytes +
-                                      (run ^ (token / 2 % kGroupThreads)) * kValues *
-                                          static_cast<int>(sizeof(float)));
+    return static_cast<std::uint32_t>(token * kRowBytes + (run ^ (token / 2 % kGroupThreads)) *
+                                                              kValues *
+                                                              static_cast<int>(sizeof(float)));
   }
 
   template <bool kIsUsual>
@@ -144,8 +144,7 @@ class ActivationStore {
     *reinterpret_cast<uint2*>(group.codes + row + run * kValues) =
         is_finite ? codes : uint2{kFourNan, kFourNan};
     if (run == 0)
-      group.scale[row] =
-          static_cast<std::byte>(is_finite ? byte : static_cast<int>(kNanScaleByte));
+      group.scale[row] = static_cast<std::byte>(is_finite ? byte : static_cast<int>(kNanScaleByte));
   }
 
   static MEGAMOE_DEVICE std::uint32_t four_codes(const float4& v, float factor) {

@@ -105,8 +105,7 @@ class LinearsBench {
     call.problem = problem_;
     call.workspace = Workspace::plan(
         problem_, sm90::pool_format(problem_, kPlan.operands), full_pool_rows(problem_));
-    call.ring =
-        sm90::ring_of(problem_, kPlan.operands, kPlan.block_m, full_pool_rows(problem_));
+    call.ring = sm90::ring_of(problem_, kPlan.operands, kPlan.block_m, full_pool_rows(problem_));
     call.ring.settled_rows = 0;  // linear 2's rows lie in place too
     call.experts_per_wave = kMaxExperts;
     args_.options.timeout_ms = 3000;

@@ -19,11 +19,7 @@ class MathRole {
   MEGAMOE_DEVICE MathRole(const Context<kPlan>& here,
                           Team<kPlan, Role::kCompute>& m,
                           Probe probe = {})
-      : here_(here),
-        m_(m),
-        tiles_(here.stages()),
-        feed_(here.feed()),
-        probe_(probe) {}
+      : here_(here), m_(m), tiles_(here.stages()), feed_(here.feed()), probe_(probe) {}
 
   MEGAMOE_DEVICE void run() {
     for (;;) {

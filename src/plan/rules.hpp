@@ -48,12 +48,12 @@ inline constexpr std::array kCpuChannels = {
 // On both GPUs tokens are the N of the MMA: its time grows with the tile's height, weights are read
 // through the cache, and so a block should be no higher than its rows.
 
-// Hopper: three quarters of a tile are its expected rows, since routing is never balanced and a
-// second block of a few rows costs as much as the first.
+// Hopper, as measured: routing is never balanced, and a second block of a few rows costs as much as
+// the first, but up to 32 tokens four warpgroups decode ahead.
 inline constexpr std::array kSm90Tiles = {
-    TileRule{6.0, 8, "the memory limit: weights are read for a handful of rows"},
+    TileRule{5.0, 8, "the memory limit: weights are read for a handful of rows"},
     TileRule{12.0, 16, "the memory limit: a tile of twice the height is nearly free"},
-    TileRule{24.0, 32, "the memory limit still: one block an expert, with room for imbalance"},
+    TileRule{34.0, 32, "the memory limit still: a second block costs less than a higher one"},
     TileRule{48.0, 64, "between the limits of memory and of arithmetic"},
     TileRule{72.0, 96, "between the limits: one block an expert, with room for imbalance"},
     TileRule{96.0, 128, "arithmetic begins to decide: one block an expert"},

@@ -98,15 +98,17 @@ class Schedule {
   /// Who would be dealt the phase's next unit is first in the phase after it.
   constexpr void close_phase() {
     const std::int64_t past_lead = units() - lead_units();
-    const std::int64_t dealt =
-        past_lead >= 0 ? past_lead % num_workers_ : units() % std::int64_t{early_};
+    // Without its whole lead there are early workers.
+    const std::int64_t dealt = past_lead >= 0 ? past_lead % num_workers_ : units() % early_;
     place_ -= static_cast<int>(dealt);
     if (place_ < 0) place_ += num_workers_;
     const bool ends_wave = phase_ == Phase::kLinear2;
+    // With less than a round of linear 1, linear 2 has nothing to begin with before that is done.
+    const bool can_lead = units() >= num_workers_;
     phase_ = ends_wave ? Phase::kLinear1 : Phase::kLinear2;
     if (ends_wave) waves_.advance();
     restart();
-    early_ = ends_wave ? num_workers_ : num_workers_ - static_cast<int>(dealt);
+    early_ = !ends_wave && can_lead ? num_workers_ - static_cast<int>(dealt) : 0;
     const bool has_lead = !ends_wave && place_ < early_ && waves_.ring().linear2_lead > 0;
     rounds_of_lead_ = has_lead ? waves_.ring().linear2_lead : 0;
     next_ = has_lead ? place_ : lead_units() + place_;
@@ -124,7 +126,7 @@ class Schedule {
   Waves<RowsOf> waves_;
   int num_workers_;
   int place_;               // the worker's turn in the phase's deal
-  int early_ = 1;           // workers that had one linear 1 block less than the others; or all
+  int early_ = 0;           // workers that had one linear 1 block less than the others, or all
   int rounds_of_lead_ = 0;  // that the worker has left
   std::int64_t next_;       // the worker's next unit, counted from the start of the phase
   Phase phase_ = Phase::kLinear1;

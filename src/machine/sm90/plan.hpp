@@ -38,9 +38,9 @@ struct Plan {
   constexpr int threads() const { return math_threads() + kWarpgroupThreads; }
   // A block is 256 weight rows; with two math warpgroups they are taken in two passes over K.
   constexpr int passes() const { return kBlockSlabs / math_warpgroups; }
-  // The next step is decoded while this one multiplies, at the price of a second set of registers;
-  // of most tokens the warpgroups hide each other's decode instead.
-  constexpr bool decodes_ahead() const { return operands == Operands::kFloat8 && block_m <= 128; }
+  // Few tokens: the next step is decoded while this one multiplies, at the price of a second set of
+  // registers. Many tokens: the warpgroups hide each other's decode instead.
+  constexpr bool decodes_ahead() const { return operands == Operands::kFloat8 && block_m <= 32; }
   // Tokens that a block may be multiplied by, from few to all of the tile. Narrow tiles wait for
   // memory whatever their width.
   constexpr int width(int index) const {

@@ -211,7 +211,9 @@ TEST(Schedule, ALeadMakesSharesEqual) {
                  .linear2_lead = static_cast<int>(random() % 5)};
     load.rows.assign(20 + random() % 20, 8);
     load.experts_per_wave = 100;
-    if (load.ring.linear2_lead * load.workers > 40 * static_cast<int>(load.rows.size())) continue;
+    const auto blocks = static_cast<int>(load.rows.size());
+    const bool has_lead = load.ring.linear1_blocks * blocks >= load.workers;
+    if (!has_lead || load.ring.linear2_lead * load.workers > 40 * blocks) continue;
     SCOPED_TRACE(testing::Message() << "round " << round << " of seed 4");
     int least = 1 << 30;
     int most = 0;

@@ -33,19 +33,23 @@ TEST(PoolTile, ChunksFillTheTileWithoutBankConflicts) {
     }
 }
 
-TEST(PoolTile, ScalePlacesArePermutations) {
-  for (const int block_m : kBlockSizes) {
-    std::set<int> places;
-    for (int row = 0; row < block_m; ++row)
-      places.insert(scale_place(block_m, row));
-    EXPECT_EQ(places.size(), static_cast<std::size_t>(block_m));
-    EXPECT_EQ(*places.rbegin(), block_m - 1);
+// Linear 2's rows lie twice in the pool: all tiles first, then rows as linear 1 leaves them, whose
+// scales begin at a multiple of what a bulk copy takes.
+TEST(PoolTile, ActivationsLieBehindTheTiles) {
+  const Problem problem{.hidden = 1024, .intermediate = 544, .capacity = 64};
+  for (const Operands operands : {Operands::kFloat8, Operands::kBfloat16}) {
+    Call call;
+    call.problem = problem;
+    call.workspace = Workspace::plan(problem, pool_format(problem, operands), 384);
+    const ActivationRow row{problem.intermediate};
+    EXPECT_EQ(row.scales(), 544);
+    EXPECT_EQ(row.bytes(), 544 + 32);  // 17 scales
+    const std::uint64_t begin = call.workspace.linear2_rows.offset;
+    const auto tiles = static_cast<std::uint64_t>(384 * 640 * element_bytes(operands));
+    EXPECT_EQ(linear2_tiles(call, operands, 0).offset, begin);
+    EXPECT_EQ(activation_row(call, operands, 0).offset, begin + tiles);
+    EXPECT_EQ(activation_row(call, operands, 384).offset, call.workspace.linear2_scales.offset);
   }
-  // Thread quad q reads tokens 2q, 2q + 1, 2q + 8, 2q + 9 of sixteen with one vector.
-  EXPECT_EQ(scale_place(16, 4), 8);
-  EXPECT_EQ(scale_place(16, 5), 9);
-  EXPECT_EQ(scale_place(16, 12), 10);
-  EXPECT_EQ(scale_place(16, 13), 11);
 }
 
 // Rows of a pool of more than 2^31 bytes.

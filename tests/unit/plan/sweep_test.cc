@@ -34,7 +34,8 @@ void expect_runnable(const Plan& plan, const Limits& limits) {
   EXPECT_GE(plan.pool_rows, 384);
   EXPECT_LE(plan.pool_rows, plan.full_pool_rows);
   const Ring ring = ring_of(plan);
-  EXPECT_EQ(std::int64_t{ring.blocks} * ring.block_m, plan.pool_rows);
+  const std::int64_t idle = plan.pool_rows - std::int64_t{ring.blocks} * ring.block_m;
+  EXPECT_TRUE(0 <= idle && idle < ring.block_m);
 
   // Blocks cover the padded rows; the last (on SM100 the last pair) has real ones.
   const int together = limits.machine == MachineKind::kSm100 ? 2 : 1;

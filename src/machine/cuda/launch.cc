@@ -12,10 +12,13 @@ void expect_success(cudaError_t error, const char* what) {
 }
 
 void load_kernel(const void* kernel) {
-  // All the memory there is, whatever the problem: launches of several problems may overlap.
-  expect_success(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedMemoryLimit),
-      "setting the kernel's shared memory");
+  cudaFuncAttributes attributes{};
+  expect_success(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
+  // All the memory that its own static part leaves (kernels in emulated form have one), whatever
+  // the problem: launches of several problems may overlap.
+  const int dynamic = kSharedMemoryLimit - static_cast<int>(attributes.sharedSizeBytes);
+  expect_success(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic),
+                 "setting the kernel's shared memory");
 }
 
 void launch(const void* kernel,

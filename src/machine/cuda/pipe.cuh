@@ -115,23 +115,6 @@ class Consumer {
   SlotCursor<Slot, kSlots> at_;
 };
 
-// A ring whose slots are filled and drained by the same warps: only their reuse is guarded.
-template <class Slot, int kSlots>
-class ReusedSlots {
- public:
-  MEGAMOE_DEVICE explicit ReusedSlots(std::uint32_t first) : at_(first) {}
-
-  MEGAMOE_DEVICE std::uint32_t slot() const { return at_.slot(); }
-  // The slot may be filled: what it held a lap ago has been read.
-  MEGAMOE_DEVICE void wait_until_empty() const {
-    wait_for_phase(at_.slot() + offsetof(Slot, empty), at_.parity() ^ 1);
-  }
-  MEGAMOE_DEVICE void advance() { at_.advance(); }
-
- private:
-  SlotCursor<Slot, kSlots> at_;
-};
-
 template <class Slot, int kSlots>
 MEGAMOE_DEVICE void init_ring(std::uint32_t first, std::uint32_t fillers, std::uint32_t readers) {
   for (int i = 0; i < kSlots; ++i) {

@@ -226,12 +226,6 @@ MEGAMOE_DEVICE float4 load_shared_f32x4(std::uint32_t address) {
   return v;
 }
 
-MEGAMOE_DEVICE float2 load_shared_f32x2(std::uint32_t address) {
-  float2 v;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
-  return v;
-}
-
 MEGAMOE_DEVICE void store_shared_u8(std::uint32_t address, std::uint32_t value) {
   asm volatile("st.shared.u8 [%0], %1;" : : "r"(address), "r"(value) : "memory");
 }
@@ -240,26 +234,8 @@ MEGAMOE_DEVICE void store_shared_u32(std::uint32_t address, std::uint32_t value)
   asm volatile("st.shared.u32 [%0], %1;" : : "r"(address), "r"(value) : "memory");
 }
 
-MEGAMOE_DEVICE float load_shared_f32(std::uint32_t address) {
-  float v;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
-  return v;
-}
-
 MEGAMOE_DEVICE void store_shared_f32(std::uint32_t address, float value) {
   asm volatile("st.shared.f32 [%0], %1;" : : "r"(address), "f"(value) : "memory");
-}
-
-MEGAMOE_DEVICE int load_shared_s16(std::uint32_t address) {
-  std::int16_t v;
-  asm volatile("ld.shared.s16 %0, [%1];" : "=h"(v) : "r"(address) : "memory");
-  return v;
-}
-
-MEGAMOE_DEVICE uint2 load_shared_u32x2(std::uint32_t address) {
-  uint2 v;
-  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
-  return v;
 }
 
 // Returns the old value; orders what the CTA's threads did before theirs.

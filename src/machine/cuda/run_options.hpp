@@ -23,8 +23,8 @@ struct RunOptions {
 // machine packs them.
 template <class LinearWeights>
 struct KernelArguments {
+  LinearWeights linear1, linear2;  // first: they may hold tensor maps, which lie at multiples of 64
   Call call;
-  LinearWeights linear1, linear2;
   RunOptions options;
 };
 

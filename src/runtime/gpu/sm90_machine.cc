@@ -254,9 +254,9 @@ void Sm90Machine::launch(const Call& call,
   // The only weights that this machine makes.
   const auto& packed = static_cast<const Sm90Weights&>(weights);
   const sm90::KernelArgs args{
-      .call = call,
       .linear1 = packed.linear1(),
       .linear2 = packed.linear2(),
+      .call = call,
       .options = {.timeout_ms = timeout_ms,
                   .times = reinterpret_cast<gpu::WorkerTimes*>(times_->base())}};
   sm90::launch(args, operands_, plan.workers, sm90::CoResidence::kByDevice, stream);

@@ -35,16 +35,17 @@ std::vector<std::shared_ptr<Segment>> HostMemory::share(Link& link,
   return link.share(meeting, std::move(mine));
 }
 
+// None of nothing: an empty span's address may be null, which these functions don't take.
 void HostMemory::read(void* to, const void* from, std::uint64_t bytes) {
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
 void HostMemory::write(void* to, const void* from, std::uint64_t bytes) {
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
 void HostMemory::fill(void* to, int byte, std::uint64_t bytes) {
-  std::memset(to, byte, bytes);
+  if (bytes > 0) std::memset(to, byte, bytes);
 }
 
 std::uint32_t HostMemory::load(const std::uint32_t* word) {

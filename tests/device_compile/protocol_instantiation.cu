@@ -44,8 +44,8 @@ static_assert(Machine<Team>);
 __global__ void whole_protocol(const __grid_constant__ Call call,
                                const __grid_constant__ gpu::RunOptions options,
                                const Bfloat16* values) {
-  __shared__ CtaWords words;
-  Team m(call, options, SomePlace{&words}, NoPulls{});
+  extern __shared__ CtaWords words[];
+  Team m(call, options, SomePlace{words}, NoPulls{});
   if (threadIdx.x < 64) {
     (void)dispatch(m, call);
     return;

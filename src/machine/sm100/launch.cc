@@ -4,11 +4,6 @@
 
 namespace megamoe::sm100 {
 
-Error no_such_kernel(int block_m) {
-  return {ErrorCode::kInvalidArgument,
-          sentence("block_m is ", block_m, "; sm100 kernels exist for 16, 32, 64, 96, 128, 192")};
-}
-
 void launch(const KernelInstance& instance,
             const KernelArgs& args,
             int workers,

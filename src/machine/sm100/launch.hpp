@@ -3,7 +3,6 @@
 #include "machine/cuda/launch.hpp"
 #include "machine/sm100/kernel_args.hpp"
 #include "machine/sm100/plans.hpp"
-#include "megamoe/error.hpp"
 
 namespace megamoe::sm100 {
 
@@ -15,7 +14,6 @@ KernelInstance kernel_instance();
 
 // Throws Error(kInvalidArgument) for a tile size that none was built for.
 KernelInstance instance_of(int block_m);
-Error no_such_kernel(int block_m);
 
 // One call of one rank on `workers` SMs, an even number.
 void launch(const KernelInstance& instance,

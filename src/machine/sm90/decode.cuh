@@ -39,19 +39,37 @@ struct SlabPlace {
     exponents = ptx::opaque(exponents);
   }
 
-  MEGAMOE_DEVICE HalfFetched fetch_half(std::uint32_t stage) const {
-    return {ptx::load_shared_u32x4(stage + codes), ptx::load_shared_u8(stage + exponents)};
+  MEGAMOE_DEVICE void fetch(std::uint32_t stage, PackedWeights& packed) const {
+    packed.first = first_of(stage);
+    packed.second = second_of(stage);
+    packed.exponents = exponents_of(stage);
   }
 
-  MEGAMOE_DEVICE PackedWeights fetch(std::uint32_t stage) const {
-    PackedWeights packed;
-    packed.first = ptx::load_shared_u32x4(stage + codes);
-    packed.second = ptx::load_shared_u32x4(stage + codes + 512);
+  MEGAMOE_DEVICE void fetch(std::uint32_t stage, HalfFetched& half) const {
+    half.first = first_of(stage);
+    half.exponents = exponents_of(stage);
+  }
+
+  // All of the stage, whatever of it was fetched. The rest's way hides behind the decoding of what
+  // has come.
+  static MEGAMOE_DEVICE const PackedWeights& whole(std::uint32_t, const PackedWeights& ahead) {
+    return ahead;
+  }
+  MEGAMOE_DEVICE PackedWeights whole(std::uint32_t stage, const HalfFetched& ahead) const {
+    return {ahead.first, second_of(stage), ahead.exponents};
+  }
+
+  MEGAMOE_DEVICE uint4 first_of(std::uint32_t stage) const {
+    return ptx::load_shared_u32x4(stage + codes);
+  }
+  MEGAMOE_DEVICE uint4 second_of(std::uint32_t stage) const {
+    return ptx::load_shared_u32x4(stage + codes + 512);
+  }
+  MEGAMOE_DEVICE std::uint32_t exponents_of(std::uint32_t stage) const {
     if constexpr (kPlan.operands == Operands::kFloat8)
-      packed.exponents = ptx::load_shared_u8(stage + exponents);
+      return ptx::load_shared_u8(stage + exponents);
     else
-      packed.exponents = ptx::load_shared_u16(stage + exponents);
-    return packed;
+      return ptx::load_shared_u16(stage + exponents);
   }
 };
 
@@ -145,25 +163,11 @@ MEGAMOE_DEVICE void fetch_and_decode(const SlabPlace<kPlan>& place,
                                      std::uint32_t stage,
                                      std::uint32_t* operand) {
   static_assert(kPlan.operands == Operands::kFloat8);
-  const std::uint32_t exponents = ptx::load_shared_u8(stage + place.exponents);
+  const std::uint32_t exponents = place.exponents_of(stage);
   const MagnitudeTable upper(exponents & 0xF);
   const MagnitudeTable lower(exponents >> 4);
-  decode_float8(ptx::load_shared_u32x4(stage + place.codes), upper, lower, operand);
-  decode_float8(ptx::load_shared_u32x4(stage + place.codes + 512), upper, lower, operand + 8);
-}
-
-// The other half's fetch hides behind the decoding of the first.
-template <Plan kPlan>
-MEGAMOE_DEVICE void decode_halves(const SlabPlace<kPlan>& place,
-                                  std::uint32_t stage,
-                                  const HalfFetched& half,
-                                  std::uint32_t* operand) {
-  static_assert(kPlan.operands == Operands::kFloat8);
-  const uint4 second = ptx::load_shared_u32x4(stage + place.codes + 512);
-  const MagnitudeTable upper(half.exponents & 0xF);
-  const MagnitudeTable lower(half.exponents >> 4);
-  decode_float8(half.first, upper, lower, operand);
-  decode_float8(second, upper, lower, operand + 8);
+  decode_float8(place.first_of(stage), upper, lower, operand);
+  decode_float8(place.second_of(stage), upper, lower, operand + 8);
 }
 
 }  // namespace megamoe::sm90

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "machine/cuda/pipe.cuh"
 #include "machine/sm90/context.cuh"
@@ -45,17 +46,17 @@ class Multiply {
       sum[i] = 0.0F;
     if constexpr (kPlan.decodes_ahead())
       run_ahead(steps, sum);
-    else if constexpr (kFetchesAhead)
-      run_in_turn(steps, sum);
     else
-      run_in_halves(steps, sum);
+      run_in_turn(steps, sum);
   }
 
  private:
   static constexpr int kWords = operand_words(kPlan.operands);
   static constexpr int kPartials = kPromotes ? kSums : 1;
-  // The next step's packed weights come while this one multiplies, where registers are left.
-  static constexpr bool kFetchesAhead = !kPromotes || kTokens <= 128;
+  // What comes of the next step's packed weights while this one multiplies: all, or where registers
+  // are scarce half.
+  static constexpr bool kFetchesAll = !kPromotes || kTokens <= 128;
+  using Ahead = std::conditional_t<kFetchesAll, PackedWeights, HalfFetched>;
   using Mma = Wgmma<kPlan.operands, kTokens>;
 
   // One step's wgmmas, as one group: into `partial` from zero, or on top of `sum`.
@@ -103,35 +104,16 @@ class Multiply {
     float partial[kPartials];
     std::uint32_t operand[kWords];
     std::uint32_t stage = tiles_.wait();
-    PackedWeights packed = weights_.fetch(stage);
+    Ahead ahead;
+    weights_.fetch(stage, ahead);
     MEGAMOE_NO_UNROLL
     for (int left = steps; left > 0; --left) {
-      decode<kPlan.operands>(packed, operand);
+      decode<kPlan.operands>(weights_.whole(stage, ahead), operand);
       issue(stage, operand, partial, sum);
       const std::uint32_t current = stage;
       if (left > 1) {
         stage = tiles_.wait();
-        packed = weights_.fetch(stage);
-      }
-      finish(partial, sum);
-      release(current);
-    }
-  }
-
-  // Most tokens: as before, but registers are left for half of the packed words only.
-  MEGAMOE_DEVICE void run_in_halves(int steps, float* sum) {
-    float partial[kPartials];
-    std::uint32_t operand[kWords];
-    std::uint32_t stage = tiles_.wait();
-    HalfFetched half = weights_.fetch_half(stage);
-    MEGAMOE_NO_UNROLL
-    for (int left = steps; left > 0; --left) {
-      decode_halves(weights_, stage, half, operand);
-      issue(stage, operand, partial, sum);
-      const std::uint32_t current = stage;
-      if (left > 1) {
-        stage = tiles_.wait();
-        half = weights_.fetch_half(stage);
+        weights_.fetch(stage, ahead);
       }
       finish(partial, sum);
       release(current);

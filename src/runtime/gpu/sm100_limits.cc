@@ -1,6 +1,7 @@
 #include "runtime/gpu/sm100_limits.hpp"
 
 #include "base/check.hpp"
+#include "machine/cuda/block_sizes.hpp"
 #include "machine/sm100/kernel_args.hpp"
 #include "machine/sm100/plans.hpp"
 
@@ -38,18 +39,8 @@ BuiltKernel kernel_of_size(const Problem& problem) {
 }
 
 BuiltKernel kernel_of(const Problem& problem, int block_m) {
-  switch (block_m) {
-    case 16: return kernel_of_size<16>(problem);
-    case 32: return kernel_of_size<32>(problem);
-    case 64: return kernel_of_size<64>(problem);
-    case 96: return kernel_of_size<96>(problem);
-    case 128: return kernel_of_size<128>(problem);
-    case 192: return kernel_of_size<192>(problem);
-    default:
-      throw Error(
-          ErrorCode::kInternal,
-          sentence("block_m is ", block_m, "; the plan's table has no sm100 kernel for it"));
-  }
+  return gpu::of_block_size<sm100::kBlockSizes>(
+      "sm100", block_m, [&](auto size) { return kernel_of_size<size>(problem); });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/gpu/sm90_limits.hpp"
 
 #include "base/check.hpp"
+#include "machine/cuda/block_sizes.hpp"
 #include "machine/sm90/kernel_args.hpp"
 #include "machine/sm90/pack.hpp"
 #include "machine/sm90/plans.hpp"
@@ -45,18 +46,8 @@ BuiltKernel kernel_of_size(const Problem& problem) {
 
 template <sm90::Operands kOperands>
 BuiltKernel kernel_of(const Problem& problem, int block_m) {
-  switch (block_m) {
-    case 8: return kernel_of_size<kOperands, 8>(problem);
-    case 16: return kernel_of_size<kOperands, 16>(problem);
-    case 32: return kernel_of_size<kOperands, 32>(problem);
-    case 64: return kernel_of_size<kOperands, 64>(problem);
-    case 96: return kernel_of_size<kOperands, 96>(problem);
-    case 128: return kernel_of_size<kOperands, 128>(problem);
-    case 160: return kernel_of_size<kOperands, 160>(problem);
-    default:
-      throw Error(ErrorCode::kInternal,
-                  sentence("block_m is ", block_m, "; the plan's table has no sm90 kernel for it"));
-  }
+  return gpu::of_block_size<sm90::kBlockSizes>(
+      "sm90", block_m, [&](auto size) { return kernel_of_size<kOperands, size>(problem); });
 }
 
 template <sm90::Operands kOperands>

@@ -1,6 +1,9 @@
 #include "machine/sm100/emulated/kernels.hpp"
 
-#include "base/check.hpp"
+#include <algorithm>
+#include <array>
+
+#include "machine/cuda/block_sizes.hpp"
 
 namespace megamoe::emulation {
 
@@ -16,25 +19,29 @@ Cubin sm100_emulated_192_cubin();
 namespace megamoe::sm100 {
 namespace {
 
+/// In the order of kBlockSizes.
+constexpr std::array<emulation::Cubin (*)(), kBlockSizes.size()> kCubins = {
+    emulation::sm100_emulated_16_cubin,
+    emulation::sm100_emulated_32_cubin,
+    emulation::sm100_emulated_64_cubin,
+    emulation::sm100_emulated_96_cubin,
+    emulation::sm100_emulated_128_cubin,
+    emulation::sm100_emulated_192_cubin};
+
 template <int kBlockM>
-KernelInstance loaded(emulation::Emulator& emulator, const emulation::Cubin& cubin) {
-  constexpr Plan kPlan = Choice<kBlockM>::kPlan;
+KernelInstance loaded(emulation::Emulator& emulator) {
   static_assert(emulation::kSharedMemoryTaken <= kSharedMemorySpare);
+  constexpr Plan kPlan = Choice<kBlockM>::kPlan;
+  constexpr auto kPlace = std::find(kBlockSizes.begin(), kBlockSizes.end(), kBlockM);
+  const emulation::Cubin cubin = kCubins[kPlace - kBlockSizes.begin()]();
   return {emulator.load(cubin), kPlan, static_cast<int>(sizeof(SharedStorage<kPlan>))};
 }
 
 }  // namespace
 
 KernelInstance emulated_instance_of(emulation::Emulator& emulator, int block_m) {
-  switch (block_m) {
-    case 16: return loaded<16>(emulator, emulation::sm100_emulated_16_cubin());
-    case 32: return loaded<32>(emulator, emulation::sm100_emulated_32_cubin());
-    case 64: return loaded<64>(emulator, emulation::sm100_emulated_64_cubin());
-    case 96: return loaded<96>(emulator, emulation::sm100_emulated_96_cubin());
-    case 128: return loaded<128>(emulator, emulation::sm100_emulated_128_cubin());
-    case 192: return loaded<192>(emulator, emulation::sm100_emulated_192_cubin());
-    default: throw no_such_kernel(block_m);
-  }
+  return gpu::of_block_size<kBlockSizes>(
+      "sm100", block_m, [&](auto size) { return loaded<size>(emulator); });
 }
 
 }  // namespace megamoe::sm100

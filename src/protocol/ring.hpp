@@ -21,6 +21,8 @@ struct Ring {
   int settled_rows = 0;  ///< rows of a block that are settled between the linears (each one makes
                          ///< `ready` go up by one): block_m, or 0 for a machine that doesn't
 
+  bool operator==(const Ring&) const = default;
+
   constexpr int place(PoolBlock block) const { return block.index % blocks; }
   constexpr int lap(PoolBlock block) const { return block.index / blocks; }
   /// The pool row of a block's row, as an index into the pool's arrays.

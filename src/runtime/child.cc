@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "base/check.hpp"
@@ -12,6 +13,9 @@ namespace megamoe {
 namespace {
 
 constexpr const char* kGood = "good";
+
+/// What a process may still take to end once it has reported; it only has to leave.
+constexpr std::uint64_t kLeavingMs = 5'000;
 
 Ending told(const Frame& frame) {
   const auto parts = split_texts(frame.body);
@@ -47,14 +51,20 @@ Ending seen(int rank, pid_t pid, int status) {
 
 }  // namespace
 
-/// Without an end: the child may compute for hours. Its death closes the socket.
+/// The report is waited for without an end: the child may compute for hours. Its death closes the
+/// socket.
 Ending Child::await() {
   Frame frame;
   const bool has_told = report_.receive(frame, Deadline(0)) == Transfer::kDone;
+  Frame nothing;
+  const bool is_stuck =
+      has_told && report_.receive(nothing, Deadline(kLeavingMs)) == Transfer::kExpired;
+  if (is_stuck) kill(pid_, SIGKILL);
   report_.close();
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  if (is_stuck) return told(frame);
   if (WIFSIGNALED(status) || !has_told) return seen(rank_, pid_, status);
   return told(frame);
 }

@@ -18,7 +18,8 @@ class Child {
   /// Becomes readable when the child reports or ends; -1 once it has been awaited.
   int descriptor() const { return report_.descriptor(); }
 
-  /// Takes the report, if one comes, and waits for the process to end.
+  /// Takes the report, if one comes, and waits for the process to end; a process that has reported
+  /// and then stays for seconds, such as one that was stopped, is ended.
   Ending await();
 
  private:

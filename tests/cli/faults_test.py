@@ -42,6 +42,19 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def standing(pid):
+    """Of a process and its threads: state, what it waits for in the kernel, and the CPU time taken."""
+    threads = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            path = f"/proc/{pid}/task/{thread}"
+            with open(f"{path}/stat", encoding="ascii") as stat, open(f"{path}/wchan", encoding="ascii") as wchan:
+                threads.append(f"{stat.read().rpartition(')')[2].split()[0]} {wchan.read()}")
+    except OSError:
+        threads.append("ended")
+    return f"{pid}: {cpu_seconds(pid)} s, {', '.join(threads)}"
+
+
 class Faults(CliCase):
     @classmethod
     def setUpClass(cls):
@@ -90,6 +103,15 @@ class Faults(CliCase):
         self.assertIsNone(running.poll(), "the call was over before it could be disturbed")
         return running, ranks
 
+    def sentence_of(self, running, ranks):
+        """What the call said at its end. One that hangs fails with where its processes stood."""
+        try:
+            return running.communicate(timeout=SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            stood = [standing(pid) for pid in (running.pid, *ranks)]
+            running.kill()
+            self.fail("the call hangs; it and its ranks:\n" + "\n".join(stood))
+
     def assert_nothing_left(self, ranks=()):
         self.wait_for("the ranks' end", lambda: not any(map(is_alive, ranks)))
         self.assertEqual(self.remaining(), ["w", "x", "y"])
@@ -102,7 +124,7 @@ class Faults(CliCase):
             with self.subTest(victim=victim):
                 running, ranks = self.start_ranks()
                 os.kill(ranks[victim], signal.SIGKILL)
-                _, sentence = running.communicate(timeout=SECONDS)
+                sentence = self.sentence_of(running, ranks)
                 self.assertEqual(running.returncode, 4, sentence)
                 self.assertIn(f"rank {victim} (process {ranks[victim]}) was killed by signal 9", sentence)
                 self.assert_nothing_left(ranks)
@@ -110,7 +132,7 @@ class Faults(CliCase):
     def test_a_stopped_rank_is_waited_for_no_longer_than_asked(self):
         running, ranks = self.start_ranks("--timeout-ms", "300")
         os.kill(ranks[1], signal.SIGSTOP)
-        _, sentence = running.communicate(timeout=SECONDS)
+        sentence = self.sentence_of(running, ranks)
         self.assertEqual(running.returncode, 4, sentence)
         self.assertIn("gave up", sentence)
         self.assertIn("rank 1", sentence)
@@ -121,7 +143,7 @@ class Faults(CliCase):
             with self.subTest(signal=number):
                 running, ranks = self.start_ranks()
                 running.send_signal(number)
-                running.communicate(timeout=SECONDS)
+                self.sentence_of(running, ranks)
                 self.assertEqual(running.returncode, -number)
                 self.assert_nothing_left(ranks)
 

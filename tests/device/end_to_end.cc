@@ -29,18 +29,7 @@ Distance check_end_to_end(const DeviceRanks& layer,
       const double weight = static_cast<double>(input.weights[pair]);
       std::vector<double> a(static_cast<std::size_t>(p.intermediate));
       parallel_for(p.intermediate / 32, [&](int g) {
-        std::vector<double> group;
-        for (int c = g * 32; c < g * 32 + 32; ++c) {
-          double gate = dot(w.linear1, w.linear1_scale, c, row);
-          double up = dot(w.linear1, w.linear1_scale, p.intermediate + c, row);
-          if (p.has_biases) {
-            gate += static_cast<double>(w.linear1_bias[c]);
-            up += static_cast<double>(w.linear1_bias[p.intermediate + c]);
-          }
-          group.push_back(activation_of(
-              rounded_to_bfloat16(gate), rounded_to_bfloat16(up), weight, p.activation));
-        }
-        const std::vector<double> q = quantised(group);
+        const std::vector<double> q = activated_group(p, w, weight, row, g);
         std::copy(q.begin(), q.end(), a.begin() + g * 32);
       });
       for (int h = 0; h < p.hidden; h += channel_stride) {

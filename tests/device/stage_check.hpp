@@ -119,18 +119,7 @@ class StageCheck {
     const int stride = std::max(1, groups / 4);
     Distance distance;
     for (int g = pool_.index(row) % stride; g < groups; g += stride) {
-      std::vector<double> group;
-      for (int c = g * 32; c < g * 32 + 32; ++c) {
-        double gate = dot(w.linear1, w.linear1_scale, c, input);
-        double up = dot(w.linear1, w.linear1_scale, p_.intermediate + c, input);
-        if (p_.has_biases) {
-          gate += static_cast<double>(w.linear1_bias[c]);
-          up += static_cast<double>(w.linear1_bias[p_.intermediate + c]);
-        }
-        group.push_back(activation_of(
-            rounded_to_bfloat16(gate), rounded_to_bfloat16(up), weight, p_.activation));
-      }
-      const std::vector<double> wanted = quantised(group);
+      const std::vector<double> wanted = activated_group(p_, w, weight, input, g);
       for (int i = 0; i < 32; ++i)
         distance.add(output[static_cast<std::size_t>(g * 32 + i)],
                      wanted[static_cast<std::size_t>(i)]);

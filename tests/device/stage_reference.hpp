@@ -93,6 +93,24 @@ inline std::vector<double> quantised(const std::vector<double>& group) {
   return back;
 }
 
+// Linear 1's group `g` of one row, from what `row` holds along K: bias, activation, and the
+// contract's quantisation.
+inline std::vector<double> activated_group(
+    const Problem& p, const WeightView& w, double weight, const std::vector<double>& row, int g) {
+  std::vector<double> group;
+  for (int c = g * kScaleGroup; c < (g + 1) * kScaleGroup; ++c) {
+    double gate = dot(w.linear1, w.linear1_scale, c, row);
+    double up = dot(w.linear1, w.linear1_scale, p.intermediate + c, row);
+    if (p.has_biases) {
+      gate += static_cast<double>(w.linear1_bias[c]);
+      up += static_cast<double>(w.linear1_bias[p.intermediate + c]);
+    }
+    group.push_back(
+        activation_of(rounded_to_bfloat16(gate), rounded_to_bfloat16(up), weight, p.activation));
+  }
+  return quantised(group);
+}
+
 // Sums of squares, for relative L2.
 struct Distance {
   double error = 0;

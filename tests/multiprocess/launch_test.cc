@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <cstdio>
 
 #include "child_process.hpp"
 #include "trial.hpp"
@@ -60,6 +63,22 @@ TEST(Launch, AChildThatExitsBehindOurBackIsNamed) {
   EXPECT_NE(result.ranks[1].sentence.find("ended with exit code 5 and said nothing"),
             std::string::npos)
       << result.ranks[1].sentence;
+}
+
+// Its report is whole, so what it still waits for is nobody's: here a pipe that nobody reads.
+TEST(Launch, AChildThatReportsAndThenStaysIsEnded) {
+  const auto result = launch_processes(2, [](Group group) -> std::string {
+    if (group.rank() == 0) return "left";
+    int ends[2];
+    if (pipe(ends) != 0) return "no pipe";
+    std::FILE* const file = fdopen(ends[1], "w");
+    const int capacity = fcntl(ends[1], F_GETPIPE_SZ);
+    std::setvbuf(file, nullptr, _IOFBF, static_cast<std::size_t>(capacity) + 2);
+    for (int i = 0; i <= capacity; ++i)
+      std::fputc('x', file);  // one more than the pipe takes: flushing it blocks
+    return "stays";
+  });
+  EXPECT_EQ(texts_of(result), (std::vector<std::string>{"left", "stays"}));
 }
 
 TEST(Launch, RefusesANumberOfRanksThatNoGroupHas) {

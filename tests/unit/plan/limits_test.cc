@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "machine/sm90/kernel_args.hpp"
 #include "plan_cases.hpp"
 
 namespace megamoe::test {
@@ -64,6 +65,19 @@ TEST(Limits, PaddingIsOfTheMachineAlone) {
     EXPECT_EQ(choose_plan(p, sm100_limits(148)).padded_hidden, 3072);
     EXPECT_EQ(choose_plan(p, sm100_limits(148)).padded_intermediate, 2944);
   }
+}
+
+// The planner's arithmetic is of any machine's; the kernels are measured and tested by their own.
+TEST(Limits, ThePlannedRingIsTheHopperKernels) {
+  for (const sm90::Operands operands : {sm90::Operands::kFloat8, sm90::Operands::kBfloat16})
+    for (const Problem& p :
+         {flash(8, 512), pro(2, 8192), Problem{.hidden = 2880, .intermediate = 2912}})
+      for (const int tokens : {1, 32, 512}) {
+        const Plan plan = choose_plan(p, sm90_limits(132, operands), {.expected_tokens = tokens});
+        const Ring planned = ring_of(plan);
+        const Ring own = sm90::ring_of(p, operands, plan.kernel.block_m, plan.pool_rows);
+        EXPECT_EQ(planned, own) << "hidden " << p.hidden << ", block_m " << planned.block_m;
+      }
 }
 
 }  // namespace

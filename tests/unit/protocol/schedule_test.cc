@@ -7,13 +7,12 @@
 #include <tuple>
 #include <vector>
 
+#include "rows_of.hpp"
+
 namespace megamoe {
 namespace {
 
-struct RowsOf {
-  const std::vector<int>* rows;
-  constexpr int operator()(int expert) const { return (*rows)[static_cast<std::size_t>(expert)]; }
-};
+using test::RowsOf;
 
 struct Load {
   std::vector<int> rows;

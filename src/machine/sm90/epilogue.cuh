@@ -146,6 +146,8 @@ class Scaling {
     return static_cast<unsigned>(exponent + kModerate) <= 2U * kModerate;
   }
   static MEGAMOE_DEVICE int exponent_of(int base) { return base == kNanBase ? 0 : base; }
+  // NaN for kNanBase alone: whatever else is far from moderate makes no mantissa bit, and so no
+  // NaN.
   static MEGAMOE_DEVICE float factor_of(int base) {
     return base == kNanBase ? __int_as_float(0x7FC00000) : whole_power(base);
   }

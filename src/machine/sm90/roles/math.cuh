@@ -112,11 +112,9 @@ class MathRole {
 //   for each  block that load_weights feeds
 //   waits     gate 1; feed.full; stage.full of every step; header.full
 //   does      64 weight rows times the block's tokens a warpgroup; linear 1: activation,
-//   quantisation, rows of
-//             linear 2's input; linear 2: bf16 rows to their slots on the source ranks; after
-//             barrier 2 combine
-//   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; the rank
-//   barriers
+//             quantisation, activation rows; linear 2: bf16 rows to their slots on the source
+//             ranks; after barrier 2 combine
+//   signals   stage.empty, feed.empty, header.empty; ReadyBlocks or FinishedBlocks; rank barriers
 template <Plan kPlan>
 MEGAMOE_DEVICE void math(const Context<kPlan>& here, Team<kPlan, Role::kCompute>& m) {
   (void)compute(m, here.args.call, [&] {

@@ -62,6 +62,10 @@ class HeldSignals {
       sigaddset(&held, signal);
     pthread_sigmask(SIG_BLOCK, &held, &before_);
     file_ = FileHandle(signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (file_.is_open()) return;
+    const int error = errno;
+    release();
+    throw_system_error("signalfd", error);
   }
   ~HeldSignals() { release(); }
   HeldSignals(const HeldSignals&) = delete;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "megamoe/layer_options.hpp"
 #include "runtime/configuration.hpp"
 #include "runtime/group/host.hpp"
 #include "runtime/group/text_list.hpp"
@@ -97,8 +96,10 @@ SocketLink::Gathered SocketLink::collect(const Meeting& meeting,
     all.handles.front() = FileHandle(dup(handle));
   }
   std::vector<int> pending;
-  for (int peer = 1; peer < ranks(); ++peer)
+  for (int peer = 1; peer < ranks(); ++peer) {
+    if (!sockets_[static_cast<std::size_t>(peer)].is_open()) break_up(departure(peer, meeting));
     pending.push_back(peer);
+  }
   while (!pending.empty()) {
     const int peer = next_ready(sockets_, pending, deadline);
     if (peer < 0)
@@ -111,7 +112,7 @@ SocketLink::Gathered SocketLink::collect(const Meeting& meeting,
     take_offer(peer, meeting, all, deadline);
     pending.erase(std::find(pending.begin(), pending.end(), peer));
   }
-  hand_out(all, handle);
+  hand_out(meeting, all, handle);
   return all;
 }
 
@@ -146,16 +147,19 @@ void SocketLink::take_offer(int peer,
   if (!all.handles.empty()) all.handles[index] = std::move(offer.handles.front());
 }
 
-/// A rank that dies now has its death noticed later; the others go on.
-void SocketLink::hand_out(const Gathered& all, int own_handle) {
-  const Deadline deadline(kDefaultTimeoutMs);
+/// A rank that dies now, or does not take what it came for within the meeting's bound, has left;
+/// the others go on, and notice at the next meeting.
+void SocketLink::hand_out(const Meeting& meeting, const Gathered& all, int own_handle) {
   std::vector<int> handles;
   for (const FileHandle& handle : all.handles)
     handles.push_back(handle.get());
   if (!handles.empty()) handles.front() = own_handle;
   const std::string body = join_texts(all.texts);
-  for (int peer = 1; peer < ranks(); ++peer)
-    sockets_[static_cast<std::size_t>(peer)].send(FrameKind::kResult, body, handles, deadline);
+  for (int peer = 1; peer < ranks(); ++peer) {
+    FrameSocket& socket = sockets_[static_cast<std::size_t>(peer)];
+    const Deadline deadline(meeting.timeout_ms);
+    if (socket.send(FrameKind::kResult, body, handles, deadline) != Transfer::kDone) socket.close();
+  }
 }
 
 SocketLink::Gathered SocketLink::bring(const Meeting& meeting,

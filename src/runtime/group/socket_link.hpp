@@ -41,7 +41,7 @@ class SocketLink : public Link {
   Gathered meet(const Meeting& meeting, const std::string& mine, int handle);
   Gathered collect(const Meeting& meeting, const std::string& mine, int handle);
   void take_offer(int peer, const Meeting& meeting, Gathered& all, const Deadline& deadline);
-  void hand_out(const Gathered& all, int own_handle);
+  void hand_out(const Meeting& meeting, const Gathered& all, int own_handle);
   Gathered bring(const Meeting& meeting, const std::string& mine, int handle);
   [[noreturn]] void break_up(const std::string& why);
   std::string departure(int peer, const Meeting& meeting) const;

@@ -1,103 +1,33 @@
-#include <ostream>
-
 #include "check_stages.hpp"
-#include "end_to_end.hpp"
-#include "gpu_test.hpp"
-#include "whole_reference.hpp"
+#include "whole_call.hpp"
 
+// Hopper's kernels, whole calls of them.
 namespace megamoe::test {
 namespace {
 
-struct Case {
-  const char* name;
-  int hidden, intermediate, experts, topk, tokens, block_m;
-  int ranks = 1;
-  bool has_biases = false;
-  ActivationKind kind = ActivationKind::kSwiglu;
-  bool fast_math = true;
-  std::int64_t pool_rows = 0;
-};
-
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.name;
-}
-
 class Forward : public GpuTest,
-                public testing::WithParamInterface<std::tuple<sm90::Operands, Case>> {
- protected:
-  const Case& kase() const { return std::get<1>(GetParam()); }
-  bool is_exact() const { return std::get<0>(GetParam()) == sm90::Operands::kBfloat16; }
+                public testing::WithParamInterface<std::tuple<sm90::Operands, CallCase>> {};
 
-  Problem problem() const {
-    Problem problem{.ranks = kase().ranks,
-                    .experts = kase().experts,
-                    .topk = kase().topk,
-                    .hidden = kase().hidden,
-                    .intermediate = kase().intermediate,
-                    .capacity = kase().tokens + 3,
-                    .has_biases = kase().has_biases};
-    problem.activation.kind = kase().kind;
-    problem.activation.fast_math = kase().fast_math;
-    return problem;
-  }
-
-  void expect_good_stages(const DeviceLayer& layer,
-                          int rank,
-                          const std::vector<RandomInput>& inputs,
-                          const RandomWeights& weights) const {
-    const StageReport report = check_stages(layer, rank, inputs, weights);
-    std::printf("  %-12s rank %d: linear 1 %.2e, linear 2 %.2e\n",
-                kase().name,
-                rank,
-                report.activations.relative(),
-                report.outputs.relative());
-    EXPECT_EQ(report.wrong_pool_bytes, 0);
-    EXPECT_EQ(report.wrong_headers, 0);
-    EXPECT_EQ(report.wrong_sums, 0);
-    // A code that flips because a sum was off by 1e-4 is off by a sixteenth: few do.
-    EXPECT_LT(report.activations.relative(), is_exact() ? 0.002 : 0.02);
-    EXPECT_LT(report.outputs.relative(), 3e-4);
-  }
-};
-
-// Each stage of a call agrees with fp64 that was fed the machine's own codes, the whole agrees with
-// the contract, a second call on the same memory gives the same bytes, and every counter is back at
-// zero.
 TEST_P(Forward, AgreesWithFp64StageByStage) {
-  const RandomWeights weights = random_weights(problem(), 5, 42);
-  DeviceLayer layer(problem(),
-                    weights,
-                    {.operands = std::get<0>(GetParam()),
-                     .block_m = kase().block_m,
-                     .pool_rows = kase().pool_rows});
-  std::vector<RandomInput> inputs;
-  for (int r = 0; r < kase().ranks; ++r) {
-    inputs.push_back(
-        random_input(problem(), std::max(0, kase().tokens - r), 7 + static_cast<unsigned>(r)));
-    layer.set_input(r, inputs.back());
-  }
-  const int workers = device_workers() / kase().ranks;
-  layer.poison();
-  layer.forward(workers);
-  std::vector<std::vector<Bfloat16>> first;
-  for (int r = 0; r < kase().ranks; ++r) {
-    SCOPED_TRACE("rank " + std::to_string(r));
-    first.push_back(layer.output(r));
-    if (kase().pool_rows == 0) expect_good_stages(layer, r, inputs, weights);
-    const Distance whole = check_end_to_end(layer, r, inputs[static_cast<std::size_t>(r)], weights);
-    std::printf("  %-12s rank %d: whole %.2e\n", kase().name, r, whole.relative());
-    EXPECT_LT(whole.relative(), is_exact() ? 0.001 : 0.010);
-  }
-  layer.poison();
-  layer.forward(workers);
-  for (int r = 0; r < kase().ranks; ++r) {
-    EXPECT_TRUE(same_bits(layer.output(r), first[static_cast<std::size_t>(r)])) << "rank " << r;
-    EXPECT_TRUE(layer.counters_are_zero(r)) << "rank " << r;
-  }
-  EXPECT_TRUE(layer.is_intact());
+  const auto& [operands, c] = GetParam();
+  const CallBounds bounds = operands == sm90::Operands::kFloat8 ? CallBounds{0.02, 3e-4, 0.010}
+                                                                : CallBounds{0.002, 3e-4, 0.001};
+  const RandomWeights weights = random_weights(c.problem(), 5, 42);
+  DeviceLayer layer(
+      c.problem(), weights, {.operands = operands, .block_m = c.block_m, .pool_rows = c.pool_rows});
+  const int workers = device_workers() / c.ranks;
+  expect_good_calls(
+      layer,
+      c,
+      weights,
+      bounds,
+      [&] { layer.forward(workers); },
+      [&](int rank, const std::vector<RandomInput>& inputs) {
+        return check_stages(layer, rank, inputs, weights);
+      });
 }
 
-constexpr Case kCases[] = {
+constexpr CallCase kCases[] = {
     {"tiny8", 128, 128, 4, 2, 5, 8},
     {"odd32", 160, 96, 6, 3, 9, 8},
     {"small16", 512, 256, 8, 4, 40, 16},
@@ -122,8 +52,7 @@ constexpr Case kCases[] = {
      .tokens = 24,
      .block_m = 16,
      .has_biases = true,
-     .kind = ActivationKind::kSwigluOai,
-     .fast_math = false},
+     .activation = {.kind = ActivationKind::kSwigluOai, .fast_math = false}},
     {.name = "ring_16",
      .hidden = 512,
      .intermediate = 256,
@@ -132,22 +61,8 @@ constexpr Case kCases[] = {
      .tokens = 300,
      .block_m = 16,
      .pool_rows = 384},
-    {.name = "ranks2_16",
-     .hidden = 512,
-     .intermediate = 256,
-     .experts = 8,
-     .topk = 4,
-     .tokens = 40,
-     .block_m = 16,
-     .ranks = 2},
-    {.name = "ranks8_32",
-     .hidden = 1024,
-     .intermediate = 256,
-     .experts = 16,
-     .topk = 4,
-     .tokens = 60,
-     .block_m = 32,
-     .ranks = 8},
+    {"ranks2_16", 512, 256, 8, 4, 40, 16, 2},
+    {"ranks8_32", 1024, 256, 16, 4, 60, 32, 8},
 };
 
 std::string name_of(const testing::TestParamInfo<Forward::ParamType>& info) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <sstream>
 #include <string>
 
@@ -19,6 +20,23 @@ std::string sentence(const Parts&... parts) {
 template <class... Parts>
 void require(bool holds, ErrorCode code, const Parts&... parts) {
   if (!holds) throw Error(code, sentence(parts...));
+}
+
+/// Throws Error(kInvalidArgument) with the field, its value and the bounds unless that is `least`
+/// to `most`.
+inline void require_within(const char* field,
+                           std::int64_t value,
+                           std::int64_t least,
+                           std::int64_t most) {
+  require(value >= least && value <= most,
+          ErrorCode::kInvalidArgument,
+          field,
+          " is ",
+          value,
+          "; it must be ",
+          least,
+          " to ",
+          most);
 }
 
 }  // namespace megamoe

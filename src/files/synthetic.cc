@@ -93,23 +93,11 @@ class SyntheticWeights : public WeightSource {
   SyntheticLayer layer_;
 };
 
-void require_between(const char* field, std::int64_t value, std::int64_t least, std::int64_t most) {
-  require(value >= least && value <= most,
-          ErrorCode::kInvalidArgument,
-          field,
-          " is ",
-          value,
-          "; it must be ",
-          least,
-          " to ",
-          most);
-}
-
 }  // namespace
 
 void validate(const SyntheticLayer& layer) {
   const auto require_width = [](const char* field, int width) {
-    require_between(field, width, 32, kMaxLinearWidth);
+    require_within(field, width, 32, kMaxLinearWidth);
     require(width % 32 == 0,
             ErrorCode::kInvalidArgument,
             field,
@@ -119,16 +107,16 @@ void validate(const SyntheticLayer& layer) {
   };
   require_width("hidden", layer.hidden);
   require_width("intermediate", layer.intermediate);
-  require_between("experts", layer.experts, 1, kMaxExperts);
-  require_between("ranks", layer.ranks, 1, kMaxRanks);
+  require_within("experts", layer.experts, 1, kMaxExperts);
+  require_within("ranks", layer.ranks, 1, kMaxRanks);
   require(layer.experts % layer.ranks == 0,
           ErrorCode::kInvalidArgument,
           "experts is ",
           layer.experts,
           "; it must be a multiple of ranks, ",
           layer.ranks);
-  require_between("topk", layer.topk, 1, std::min(kMaxTopk, layer.experts));
-  require_between("tokens", layer.tokens, 0, std::int64_t{kMaxCapacity} * layer.ranks);
+  require_within("topk", layer.topk, 1, std::min(kMaxTopk, layer.experts));
+  require_within("tokens", layer.tokens, 0, std::int64_t{kMaxCapacity} * layer.ranks);
 }
 
 std::unique_ptr<WeightSource> make_synthetic_weights(const SyntheticLayer& layer) {

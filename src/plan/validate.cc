@@ -6,18 +6,6 @@
 namespace megamoe {
 namespace {
 
-void require_within(const char* field, int value, int least, int most) {
-  require(value >= least && value <= most,
-          ErrorCode::kInvalidArgument,
-          field,
-          " is ",
-          value,
-          "; it must be ",
-          least,
-          " to ",
-          most);
-}
-
 void require_width(const char* field, int value) {
   require(value >= 32 && value <= kMaxLinearWidth && value % 32 == 0,
           ErrorCode::kInvalidArgument,

@@ -4,10 +4,14 @@
 include(CMakePackageConfigHelpers)
 
 set(megamoe_parts megamoe_runtime megamoe_plan megamoe_machine_cpu megamoe_machine_cpu_tile
-                  megamoe_machine_sm90_layout)
+                  megamoe_machine_sm90_layout megamoe_machine_sm100_layout)
 set(megamoe_needs_cuda OFF)
-if(TARGET megamoe_machine_sm90)
-  list(INSERT megamoe_parts 1 megamoe_machine_sm90 megamoe_machine_cuda_launch)
+if(MEGAMOE_CUDA)
+  list(INSERT megamoe_parts 1 megamoe_machine_sm90 megamoe_machine_sm100 megamoe_machine_sm100_launch
+       megamoe_machine_cuda_launch)
+  if(MEGAMOE_EMULATION)
+    list(INSERT megamoe_parts 1 megamoe_machine_sm100_emulated megamoe_emulation)
+  endif()
   set(megamoe_needs_cuda ON)
 endif()
 set(megamoe_parts_dir "${CMAKE_INSTALL_LIBDIR}/megamoe")

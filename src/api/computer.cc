@@ -25,7 +25,8 @@ Ability tried(std::string name, const std::function<void()>& what) {
 }  // namespace
 
 std::string machine_of(const LayerOptions& options) {
-  return std::string(name(limits_of_machine(options, {}).machine));
+  static_cast<void>(limits_of_machine(options, {}));  // throws for what it can't be
+  return name_of_machine(options, {});
 }
 
 std::string why_no_processes(const LayerOptions& options, int ranks) {
@@ -43,7 +44,10 @@ Computer examine_computer() {
     computer.instruction_sets.emplace_back(cpu::name(set));
   computer.available_memory = memory.bytes;
   computer.memory_bound = memory.source;
-  for (const char* name : {"cpu", "sm90", "sm100"})
+  std::vector<std::string> names = {"cpu"};
+  for (const GpuKind& kind : kGpuKinds)
+    names.emplace_back(kind.name);
+  for (const std::string& name : names)
     computer.machines.push_back(tried(name, [&] {
       LayerOptions options;
       options.machine = name;

@@ -21,9 +21,7 @@ Limits limits_of(const PlannedMachine& machine, const Problem& problem, const La
       return CpuMachine::limits_for(options, problem.ranks);
     }
     case MachineKind::kSm90:
-      return sm90_limits(
-          machine.workers > 0 ? machine.workers : kSmsOfH200,
-          asked.numerics == "exact" ? sm90::Operands::kBfloat16 : sm90::Operands::kFloat8);
+      return sm90_limits(machine.workers > 0 ? machine.workers : kSmsOfH200, sm90_operands(asked));
     case MachineKind::kSm100:
       return sm100_limits(machine.workers > 0 ? machine.workers : kSmsOfB200);
   }

@@ -8,16 +8,16 @@ namespace megamoe {
 namespace {
 
 constexpr const char* kCpu = "cpu";
-constexpr const char* kSm90 = "sm90";
-constexpr const char* kSm100 = "sm100";
+constexpr const char* kAuto = "auto";
 
 void require_known(const LayerOptions& options) {
   const std::string& name = options.machine;
-  require(name == "auto" || name == kCpu || name == kSm90 || name == kSm100,
+  require(name == kAuto || name == kCpu || find_gpu_kind(name) != nullptr,
           ErrorCode::kInvalidArgument,
           "machine is \"",
           name,
-          "\"; there are auto, cpu, sm90 and sm100");
+          "\"; there are auto, ",
+          machine_names());
   require(options.numerics.empty() || options.numerics == "fast" || options.numerics == "exact",
           ErrorCode::kInvalidArgument,
           "numerics is \"",
@@ -25,18 +25,26 @@ void require_known(const LayerOptions& options) {
           "\"; there are fast and exact");
 }
 
-/// The machine's own name, of one that can run here. For ranks that are processes auto is the CPU:
-/// asking for a GPU would start its driver in a parent that is going to fork.
-std::string chosen(const LayerOptions& options, const RankPlace& place) {
+/// What auto stands for; null: the CPU.
+const GpuKind* usual_gpu() {
+  for (const GpuKind& kind : kGpuKinds)
+    if (kind.why_to_name.empty() && why_no_gpu_machine(kind).empty()) return &kind;
+  return nullptr;
+}
+
+/// Of one that can run here; null: the CPU. For ranks that are processes auto is the CPU: asking
+/// for a GPU would start its driver in a parent that is going to fork.
+const GpuKind* chosen_gpu(const LayerOptions& options, const RankPlace& place) {
   require_known(options);
   const std::string& name = options.machine;
-  if (name == kCpu) return kCpu;
+  if (name == kCpu) return nullptr;
   const bool asks_for_cpu = options.workers != 0 || !options.instruction_set.empty();
-  if (name == "auto" && (asks_for_cpu || !place.is_in_process)) return kCpu;
-  if (name == "auto") return why_no_gpu_machine(kSm90).empty() ? kSm90 : kCpu;
-  const std::string why_not = why_no_gpu_machine(name);
+  if (name == kAuto) return asks_for_cpu || !place.is_in_process ? nullptr : usual_gpu();
+  const GpuKind& kind = *find_gpu_kind(name);
+  require_numerics(kind, options);
+  const std::string why_not = why_no_gpu_machine(kind);
   require(why_not.empty(), ErrorCode::kUnsupportedMachine, why_not);
-  return name;
+  return &kind;
 }
 
 /// What only GPUs have, asked of a CPU.
@@ -51,50 +59,56 @@ void require_cpu_options(const LayerOptions& options) {
           "; the cpu machine takes workers");
 }
 
-void require_gpu_options(const std::string& name, const LayerOptions& options) {
+void require_gpu_options(const GpuKind& kind, const LayerOptions& options) {
   require(options.workers == 0,
           ErrorCode::kInvalidArgument,
           "workers is ",
           options.workers,
           "; the ",
-          name,
+          kind.name,
           " machine takes num_sms");
   require(options.instruction_set.empty(),
           ErrorCode::kInvalidArgument,
           "instruction_set is ",
           options.instruction_set,
           "; the ",
-          name,
+          kind.name,
           " machine has none to choose from");
 }
 
 }  // namespace
 
 std::unique_ptr<RankMachine> make_machine(const LayerOptions& options, const RankPlace& place) {
-  const std::string name = chosen(options, place);
-  if (name == kCpu) {
+  const GpuKind* const gpu = chosen_gpu(options, place);
+  if (gpu == nullptr) {
     require_cpu_options(options);
     return std::make_unique<CpuMachine>(options, place.ranks);
   }
-  require_gpu_options(name, options);
-  return make_gpu_machine(name, options, place);
+  require_gpu_options(*gpu, options);
+  return make_gpu_machine(*gpu, options, place);
 }
 
 std::string why_no_rank_processes(const LayerOptions& options, int ranks) {
   require_known(options);
-  if (options.machine == kCpu || options.machine == "auto") return {};
-  const std::string why_not = why_no_gpu_machine(options.machine);
+  const GpuKind* const gpu = find_gpu_kind(options.machine);
+  if (gpu == nullptr) return {};
+  const std::string why_not = why_no_gpu_machine(*gpu);
   return why_not.empty() ? why_no_gpu_processes(ranks) : why_not;
 }
 
+std::string name_of_machine(const LayerOptions& options, const RankPlace& place) {
+  const GpuKind* const gpu = chosen_gpu(options, place);
+  return gpu == nullptr ? kCpu : std::string(gpu->name);
+}
+
 Limits limits_of_machine(const LayerOptions& options, const RankPlace& place) {
-  const std::string name = chosen(options, place);
-  if (name == kCpu) {
+  const GpuKind* const gpu = chosen_gpu(options, place);
+  if (gpu == nullptr) {
     require_cpu_options(options);
     return CpuMachine::limits_for(options, place.ranks);
   }
-  require_gpu_options(name, options);
-  return limits_of_gpu_machine(name, options);
+  require_gpu_options(*gpu, options);
+  return limits_of_gpu_machine(*gpu, options);
 }
 
 }  // namespace megamoe

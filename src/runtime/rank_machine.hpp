@@ -95,6 +95,9 @@ std::unique_ptr<RankMachine> make_machine(const LayerOptions& options, const Ran
 /// they can. May start the CUDA driver in this process, which must not fork afterwards.
 std::string why_no_rank_processes(const LayerOptions& options, int ranks);
 
+/// Its name as options give it: what auto stands for.
+std::string name_of_machine(const LayerOptions& options, const RankPlace& place);
+
 /// Its limits, without making it.
 Limits limits_of_machine(const LayerOptions& options, const RankPlace& place);
 

@@ -26,6 +26,9 @@ void launch(const void* kernel,
             CoResidence co_residence,
             cudaStream_t stream,
             const void* args) {
+  require(kernel != nullptr,
+          ErrorCode::kUnsupportedMachine,
+          "this build leaves out the kernel for this height of tile");
   require(shape.shared_bytes <= kSharedMemoryLimit,
           ErrorCode::kUnsupportedMachine,
           "the kernel needs ",

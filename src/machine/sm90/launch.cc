@@ -12,7 +12,7 @@ KernelInstance instance_of(Operands operands, int block_m) {
 
 void load_kernels(Operands operands) {
   for (const int block_m : kBlockSizes)
-    gpu::load_kernel(instance_of(operands, block_m).kernel);
+    if (const void* kernel = instance_of(operands, block_m).kernel) gpu::load_kernel(kernel);
 }
 
 void launch(const KernelArgs& args,

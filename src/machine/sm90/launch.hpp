@@ -15,7 +15,8 @@ using KernelInstance = gpu::KernelInstance<Plan, shared_tail>;
 template <Operands kOperands, int kBlockM>
 KernelInstance kernel_instance();
 
-// Throws Error(kInvalidArgument) for a tile size that none was built for.
+// Throws Error(kInvalidArgument) for a tile size that none exists for. A kernel that this build
+// leaves out is null.
 KernelInstance instance_of(Operands operands, int block_m);
 
 // Brings all kernels of a kind onto this thread's current card.

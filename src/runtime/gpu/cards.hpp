@@ -11,8 +11,6 @@ struct CardFacts {
   int sms = 0;
   int major = 0, minor = 0;  ///< compute capability
   unsigned long long memory = 0;
-
-  bool is_hopper() const { return major == 9 && minor == 0; }
 };
 
 /// All of them; empty without a driver or a card. Starts the driver in this process.

@@ -3,22 +3,22 @@
 
 namespace megamoe {
 
-std::string why_no_gpu_machine(const std::string& name) {
-  return sentence("machine ", name, " is not in this build: it has cpu only");
+std::string why_no_gpu_machine(const GpuKind& kind) {
+  return sentence("machine ", kind.name, " is not in this build: it has cpu only");
 }
 
 std::string why_no_gpu_processes(int) {
   return "this build has no GPU machine";
 }
 
-std::unique_ptr<RankMachine> make_gpu_machine(const std::string& name,
+std::unique_ptr<RankMachine> make_gpu_machine(const GpuKind& kind,
                                               const LayerOptions&,
                                               const RankPlace&) {
-  throw Error(ErrorCode::kUnsupportedMachine, why_no_gpu_machine(name));
+  throw Error(ErrorCode::kUnsupportedMachine, why_no_gpu_machine(kind));
 }
 
-Limits limits_of_gpu_machine(const std::string& name, const LayerOptions&) {
-  throw Error(ErrorCode::kUnsupportedMachine, why_no_gpu_machine(name));
+Limits limits_of_gpu_machine(const GpuKind& kind, const LayerOptions&) {
+  throw Error(ErrorCode::kUnsupportedMachine, why_no_gpu_machine(kind));
 }
 
 CardSurvey survey_cards() {

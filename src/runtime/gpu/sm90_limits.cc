@@ -79,6 +79,10 @@ Limits sm90_limits(int num_sms, sm90::Operands operands) {
                                              : limits_of<sm90::Operands::kBfloat16>(num_sms);
 }
 
+sm90::Operands sm90_operands(const LayerOptions& options) {
+  return options.numerics == "exact" ? sm90::Operands::kBfloat16 : sm90::Operands::kFloat8;
+}
+
 bool sm90_fits_fast(const Problem& problem, const WeightView& weights) {
   const auto fits = [&](Phase phase, const gpu::CanonicalLinear& linear) {
     return sm90::fits_float8(sm90::layout_of(problem, sm90::Operands::kFloat8, phase), linear);

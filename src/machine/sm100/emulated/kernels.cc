@@ -28,12 +28,19 @@ constexpr std::array<emulation::Cubin (*)(), kBlockSizes.size()> kCubins = {
     emulation::sm100_emulated_128_cubin,
     emulation::sm100_emulated_192_cubin};
 
+/// Without data where it is left out of this build.
+template <int kBlockM>
+emulation::Cubin cubin_of() {
+  constexpr auto kPlace = std::find(kBlockSizes.begin(), kBlockSizes.end(), kBlockM);
+  return kCubins[kPlace - kBlockSizes.begin()]();
+}
+
 template <int kBlockM>
 KernelInstance loaded(emulation::Emulator& emulator) {
   static_assert(emulation::kSharedMemoryTaken <= kSharedMemorySpare);
   constexpr Plan kPlan = Choice<kBlockM>::kPlan;
-  constexpr auto kPlace = std::find(kBlockSizes.begin(), kBlockSizes.end(), kBlockM);
-  const emulation::Cubin cubin = kCubins[kPlace - kBlockSizes.begin()]();
+  const emulation::Cubin cubin = cubin_of<kBlockM>();
+  if (cubin.data == nullptr) return {};
   return {emulator.load(cubin), kPlan, static_cast<int>(sizeof(SharedStorage<kPlan>))};
 }
 
@@ -42,6 +49,11 @@ KernelInstance loaded(emulation::Emulator& emulator) {
 KernelInstance emulated_instance_of(emulation::Emulator& emulator, int block_m) {
   return gpu::of_block_size<kBlockSizes>(
       "sm100", block_m, [&](auto size) { return loaded<size>(emulator); });
+}
+
+bool has_emulated_instance(int block_m) {
+  return gpu::of_block_size<kBlockSizes>(
+      "sm100", block_m, [](auto size) { return cubin_of<size>().data != nullptr; });
 }
 
 }  // namespace megamoe::sm100

@@ -1,4 +1,4 @@
-#include "runtime/gpu/sm90_machine.hpp"
+#include "runtime/gpu/gpu_rank_machine.hpp"
 
 #include <algorithm>
 
@@ -6,22 +6,15 @@
 #include "protocol/trace.hpp"
 #include "runtime/gpu/cards.hpp"
 #include "runtime/gpu/cuda_call.hpp"
-#include "runtime/gpu/gpu_machine.hpp"
 #include "runtime/gpu/process_cards.hpp"
-#include "runtime/gpu/sm90_limits.hpp"
-#include "runtime/gpu/sm90_weights.hpp"
 #include "runtime/gpu/window_memory.hpp"
 #include "runtime/group/agree.hpp"
 
 namespace megamoe {
 namespace {
 
-sm90::Operands operands_of(const LayerOptions& options) {
-  return options.numerics == "exact" ? sm90::Operands::kBfloat16 : sm90::Operands::kFloat8;
-}
-
 /// The rank's card and SMs as it asks for them; refused where there are none such.
-CardWish wish_of(const LayerOptions& options, const RankPlace& place) {
+CardWish wish_of(const GpuKind& kind, const LayerOptions& options, const RankPlace& place) {
   const std::vector<CardFacts> cards = visible_cards();
   const auto count = static_cast<int>(cards.size());
   require(options.device >= -1 && options.device < count,
@@ -34,14 +27,19 @@ CardWish wish_of(const LayerOptions& options, const RankPlace& place) {
                                         : card_of_process(place.rank, place.ranks, count);
   const int card = options.device >= 0 ? options.device : usual;
   const CardFacts& facts = cards[static_cast<std::size_t>(card)];
-  require(facts.is_hopper(),
+  require(kind.runs_on(facts),
           ErrorCode::kUnsupportedMachine,
           card_text(card, facts),
           " has compute capability ",
           facts.major,
           ".",
           facts.minor,
-          "; machine sm90 needs 9.0");
+          "; machine ",
+          kind.name,
+          " needs ",
+          kind.major,
+          ".",
+          kind.minor);
   require(options.num_sms >= 0 && options.num_sms <= facts.sms,
           ErrorCode::kInvalidArgument,
           "num_sms is ",
@@ -54,8 +52,20 @@ CardWish wish_of(const LayerOptions& options, const RankPlace& place) {
   return {.card = card, .num_sms = options.num_sms};
 }
 
-int sms_of(int card) {
-  return visible_cards()[static_cast<std::size_t>(card)].sms;
+CardFacts facts_of(int card) {
+  return visible_cards()[static_cast<std::size_t>(card)];
+}
+
+/// What a plan may take of a card: heights of tiles that this build has no kernels for are none.
+std::vector<TileRule> tiles_of(const KernelSet& kernels, const Limits& all) {
+  std::vector<TileRule> tiles =
+      tiles_with(all.tiles, [&](int block_m) { return kernels.has_kernel(block_m); });
+  require(!tiles.empty(),
+          ErrorCode::kUnsupportedMachine,
+          "this build has no kernels of machine ",
+          name(all.machine),
+          " for these numerics");
+  return tiles;
 }
 
 /// Cards of the ranks, each once, in order.
@@ -128,95 +138,55 @@ double milliseconds(std::uint64_t from_ns, std::uint64_t to_ns) {
 
 }  // namespace
 
-std::string why_no_gpu_machine(const std::string& name) {
-  if (name != "sm90")
-    return sentence("machine ", name, " is not in this build: it has cpu and sm90");
-  if (const std::string why = why_no_cards(); !why.empty())
-    return sentence("machine sm90 finds no GPU here: ", why);
-  for (const CardFacts& card : visible_cards())
-    if (card.is_hopper()) return {};
-  return "machine sm90 finds no card of compute capability 9.0 (Hopper) here";
+Limits GpuRankMachine::limits_for(const GpuKind& kind, const LayerOptions& options) {
+  const CardWish wish = wish_of(kind, options, {});
+  return limits_of_kind(kind, wish.num_sms > 0 ? wish.num_sms : facts_of(wish.card).sms, options);
 }
 
-std::string why_no_gpu_processes(int ranks) {
-  const std::string why_no = why_no_windows();
-  return why_no.empty() ? why_not_a_card_each(ranks, static_cast<int>(visible_cards().size()))
-                        : why_no;
-}
-
-std::unique_ptr<RankMachine> make_gpu_machine(const std::string&,
-                                              const LayerOptions& options,
-                                              const RankPlace& place) {
-  return std::make_unique<Sm90Machine>(options, place);
-}
-
-CardSurvey survey_cards() {
-  CardSurvey survey{.versions = versions_text(), .cards = {}};
-  const std::vector<CardFacts> cards = visible_cards();
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    const CardFacts& facts = cards[i];
-    Card card{.name = facts.name,
-              .sms = facts.sms,
-              .memory = facts.memory,
-              .capability = sentence(facts.major, ".", facts.minor),
-              .unreachable = {}};
-    for (std::size_t other = 0; other < cards.size(); ++other)
-      if (other != i && !why_not_peers(static_cast<int>(i), static_cast<int>(other)).empty())
-        card.unreachable.push_back(static_cast<int>(other));
-    survey.cards.push_back(card);
-  }
-  return survey;
-}
-
-Limits limits_of_gpu_machine(const std::string&, const LayerOptions& options) {
-  return Sm90Machine::limits_for(options);
-}
-
-Limits Sm90Machine::limits_for(const LayerOptions& options) {
-  const CardWish wish = wish_of(options, {});
-  return sm90_limits(wish.num_sms > 0 ? wish.num_sms : sms_of(wish.card), operands_of(options));
-}
-
-Sm90Machine::Sm90Machine(const LayerOptions& options, const RankPlace& place)
-    : operands_(operands_of(options)),
-      wish_(wish_of(options, place)),
-      limits_(sm90_limits(sms_of(wish_.card), operands_)),
+GpuRankMachine::GpuRankMachine(const GpuKind& kind,
+                               const LayerOptions& options,
+                               const RankPlace& place)
+    : kind_(kind),
+      kernels_(make_kernel_set(kind, options)),
+      wish_(wish_of(kind, options, place)),
+      limits_(limits_of_kind(kind, facts_of(wish_.card).sms, options)),
       memory_(memory_on(wish_.card, place)),
       times_(memory_->own_buffer(sizeof(gpu::WorkerTimes) *
-                                 static_cast<std::size_t>(sms_of(wish_.card)))) {
+                                 static_cast<std::size_t>(facts_of(wish_.card).sms))) {
+  tiles_ = tiles_of(*kernels_, limits_);
+  limits_.tiles = tiles_;
   const CardScope scope(wish_.card);
-  // Loading a kernel when it is first launched may wait for kernels that run, which may wait for
-  // it.
-  sm90::load_kernels(operands_);
+  kernels_->load(facts_of(wish_.card));
   require_cuda(cudaStreamCreateWithFlags(&own_stream_, cudaStreamNonBlocking),
                "cudaStreamCreateWithFlags");
   require_cuda(cudaEventCreateWithFlags(&last_call_, cudaEventDisableTiming),
                "cudaEventCreateWithFlags");
 }
 
-Sm90Machine::~Sm90Machine() {
+GpuRankMachine::~GpuRankMachine() {
   cudaEventDestroy(last_call_);
   cudaStreamDestroy(own_stream_);
 }
 
-std::string Sm90Machine::name() const {
-  return operands_ == sm90::Operands::kFloat8 ? "sm90/fast" : "sm90/exact";
+std::string GpuRankMachine::name() const {
+  return kernels_->name(facts_of(wish_.card));
 }
 
-std::unique_ptr<MachineWeights> Sm90Machine::make_weights(const Problem& problem) const {
-  return std::make_unique<Sm90Weights>(problem, operands_, *memory_);
+std::unique_ptr<MachineWeights> GpuRankMachine::make_weights(const Problem& problem) const {
+  const CardScope scope(wish_.card);
+  return kernels_->make_weights(problem, *memory_);
 }
 
-void Sm90Machine::join(Link& link, std::uint64_t timeout_ms) {
+void GpuRankMachine::join(Link& link, std::uint64_t timeout_ms) {
   share_ = share_of_card(link, timeout_ms);
-  limits_.workers = share_.num_sms;
+  limits_.workers = workers_of(share_);
 }
 
 /// Collective.
-CardShare Sm90Machine::share_of_card(Link& link, std::uint64_t timeout_ms) const {
+CardShare GpuRankMachine::share_of_card(Link& link, std::uint64_t timeout_ms) const {
   if (!link.is_in_process()) {
     require_own_cards(link, wish_.card, timeout_ms);
-    return {.num_sms = wish_.num_sms > 0 ? wish_.num_sms : sms_of(wish_.card)};
+    return {.num_sms = wish_.num_sms > 0 ? wish_.num_sms : facts_of(wish_.card).sms};
   }
   std::vector<CardWish> wishes;
   for (const std::string& text :
@@ -226,46 +196,50 @@ CardShare Sm90Machine::share_of_card(Link& link, std::uint64_t timeout_ms) const
   std::vector<int> sms;
   for (const CardFacts& card : visible_cards())
     sms.push_back(card.sms);
-  const CardShare share = share_cards(wishes, sms)[static_cast<std::size_t>(link.rank())];
+  const std::vector<CardShare> shares = share_cards(wishes, sms);
+  for (const CardShare& share : shares)
+    static_cast<void>(workers_of(share));  // one that is too small is refused on every rank
   const std::vector<int> cards = cards_of(wishes);
   require_peers(cards);
   agree(link, {"the opening of peer access", timeout_ms}, [&] {
     enable_peer_access(wish_.card, cards);
     return std::string();
   });
-  return share;
+  return shares[static_cast<std::size_t>(link.rank())];
 }
 
-void Sm90Machine::require_stream(const CallOrder& order) const {
+/// SMs that a share comes to. Throws Error(kInvalidArgument) for fewer than the machine needs.
+int GpuRankMachine::workers_of(const CardShare& share) const {
+  return limits_of_kind(kind_, share.num_sms, {}).workers;
+}
+
+void GpuRankMachine::require_stream(const CallOrder& order) const {
   require(!order.stream || *order.stream != nullptr || share_.is_alone,
           ErrorCode::kInvalidArgument,
           "stream is null, CUDA's default stream; ranks that share a card need a stream each");
 }
 
-cudaStream_t Sm90Machine::stream_of(const CallOrder& order) const {
+cudaStream_t GpuRankMachine::stream_of(const CallOrder& order) const {
   return order.stream ? static_cast<cudaStream_t>(*order.stream) : own_stream_;
 }
 
-void Sm90Machine::launch(const Call& call,
-                         const Plan& plan,
-                         const MachineWeights& weights,
-                         std::uint64_t timeout_ms,
-                         cudaStream_t stream) {
-  // The only weights that this machine makes.
-  const auto& packed = static_cast<const Sm90Weights&>(weights);
-  const sm90::KernelArgs args{
-      .linear1 = packed.linear1(),
-      .linear2 = packed.linear2(),
-      .call = call,
-      .options = {.timeout_ms = timeout_ms,
-                  .times = reinterpret_cast<gpu::WorkerTimes*>(times_->base())}};
-  sm90::launch(args, operands_, plan.workers, sm90::CoResidence::kByDevice, stream);
+void GpuRankMachine::launch(const Call& call,
+                            const Plan& plan,
+                            const MachineWeights& weights,
+                            std::uint64_t timeout_ms,
+                            cudaStream_t stream) {
+  kernels_->launch({.call = call,
+                    .weights = weights,
+                    .workers = plan.workers,
+                    .options = {.timeout_ms = timeout_ms,
+                                .times = reinterpret_cast<gpu::WorkerTimes*>(times_->base())}},
+                   stream);
 }
 
-void Sm90Machine::begin(const Call& call,
-                        const Plan& plan,
-                        const MachineWeights& weights,
-                        const CallOrder& order) {
+void GpuRankMachine::begin(const Call& call,
+                           const Plan& plan,
+                           const MachineWeights& weights,
+                           const CallOrder& order) {
   const CardScope scope(wish_.card);
   const cudaStream_t stream = stream_of(order);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -282,21 +256,22 @@ void Sm90Machine::begin(const Call& call,
   has_called_ = true;
 }
 
-void Sm90Machine::finish(const CallOrder& order) {
+void GpuRankMachine::finish(const CallOrder& order) {
   const CardScope scope(wish_.card);
-  require_cuda(cudaStreamSynchronize(stream_of(order)), "waiting for the calls of a stream");
+  kernels_->require_good(cudaStreamSynchronize(stream_of(order)),
+                         "waiting for the calls of a stream");
 }
 
-void Sm90Machine::finish_all() {
+void GpuRankMachine::finish_all() {
   const CardScope scope(wish_.card);
-  require_cuda(cudaEventSynchronize(last_call_), "waiting for the last call");
+  kernels_->require_good(cudaEventSynchronize(last_call_), "waiting for the last call");
 }
 
-std::vector<double> Sm90Machine::time_calls(const Call& call,
-                                            const Plan& plan,
-                                            const MachineWeights& weights,
-                                            std::uint64_t timeout_ms,
-                                            const TimedCalls& what) {
+std::vector<double> GpuRankMachine::time_calls(const Call& call,
+                                               const Plan& plan,
+                                               const MachineWeights& weights,
+                                               std::uint64_t timeout_ms,
+                                               const TimedCalls& what) {
   const CardScope scope(wish_.card);
   finish_all();
   // All calls are on the stream before the first is waited for: each begins as the ranks end the
@@ -311,14 +286,14 @@ std::vector<double> Sm90Machine::time_calls(const Call& call,
     launch(call, plan, weights, timeout_ms, own_stream_);
     clock.stop(i, own_stream_);
   }
-  require_cuda(cudaStreamSynchronize(own_stream_), "waiting for timed calls");
+  kernels_->require_good(cudaStreamSynchronize(own_stream_), "waiting for timed calls");
   std::vector<double> microseconds;
   for (int i = what.warm_up; i < clock.calls(); ++i)
     microseconds.push_back(clock.microseconds(i));
   return microseconds;
 }
 
-PhaseTimes Sm90Machine::times() const {
+PhaseTimes GpuRankMachine::times() const {
   const auto t = memory_->copy_of(reinterpret_cast<const gpu::WorkerTimes*>(times_->base()));
   const auto at = [&](Milestone milestone) { return t.milestones[static_cast<int>(milestone)]; };
   return {.route = milliseconds(t.start, at(Milestone::kRouted)),

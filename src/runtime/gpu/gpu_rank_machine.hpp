@@ -4,23 +4,23 @@
 
 #include <vector>
 
-#include "machine/cuda/run_options.hpp"
-#include "machine/sm90/launch.hpp"
 #include "runtime/gpu/device_memory.hpp"
+#include "runtime/gpu/kernel_set.hpp"
 #include "runtime/gpu/placement.hpp"
 #include "runtime/rank_machine.hpp"
 
 namespace megamoe {
 
-/// The Hopper machine as the runtime sees it: one launch a call, on the rank's card.
-class Sm90Machine : public RankMachine {
+/// A GPU machine as the runtime sees it: one launch a call, on the rank's card. What differs by
+/// kind is in its set of kernels.
+class GpuRankMachine : public RankMachine {
  public:
-  Sm90Machine(const LayerOptions& options, const RankPlace& place);
-  ~Sm90Machine() override;
-  Sm90Machine(const Sm90Machine&) = delete;
-  Sm90Machine& operator=(const Sm90Machine&) = delete;
+  GpuRankMachine(const GpuKind& kind, const LayerOptions& options, const RankPlace& place);
+  ~GpuRankMachine() override;
+  GpuRankMachine(const GpuRankMachine&) = delete;
+  GpuRankMachine& operator=(const GpuRankMachine&) = delete;
 
-  static Limits limits_for(const LayerOptions& options);
+  static Limits limits_for(const GpuKind& kind, const LayerOptions& options);
 
   std::string name() const override;
   const Limits& limits() const override { return limits_; }
@@ -45,6 +45,7 @@ class Sm90Machine : public RankMachine {
 
  private:
   CardShare share_of_card(Link& link, std::uint64_t timeout_ms) const;
+  int workers_of(const CardShare& share) const;
   cudaStream_t stream_of(const CallOrder& order) const;
   void launch(const Call& call,
               const Plan& plan,
@@ -52,9 +53,11 @@ class Sm90Machine : public RankMachine {
               std::uint64_t timeout_ms,
               cudaStream_t stream);
 
-  sm90::Operands operands_;
+  const GpuKind& kind_;
+  std::unique_ptr<KernelSet> kernels_;
   CardWish wish_;
   CardShare share_;
+  std::vector<TileRule> tiles_;  // of which this build has kernels
   Limits limits_;
   std::unique_ptr<DeviceMemory> memory_;
   std::shared_ptr<Segment> times_;  // WorkerTimes by worker, of the last call

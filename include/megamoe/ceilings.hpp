@@ -24,4 +24,12 @@ constexpr Ceilings ceilings_of_h200() {
           .flops_per_second = kH200FlopsPerSecond};
 }
 
+/// Of one B200, from its data sheet: nothing was measured on one.
+inline constexpr double kB200ReadBytesPerSecond = 8e12;
+inline constexpr double kB200FlopsPerSecond = 4.5e15;
+constexpr Ceilings ceilings_of_b200() {
+  return {.read_bytes_per_second = kB200ReadBytesPerSecond,
+          .flops_per_second = kB200FlopsPerSecond};
+}
+
 }  // namespace megamoe

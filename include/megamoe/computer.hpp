@@ -23,7 +23,7 @@ struct Computer {
   std::vector<std::string> instruction_sets;  ///< of the CPU machine, the best last
   std::uint64_t available_memory = 0;         ///< bytes
   std::string memory_bound;                   ///< what sets them: the computer, a control group
-  std::vector<Ability> machines;              ///< cpu, sm90, sm100
+  std::vector<Ability> machines;              ///< cpu, then every GPU machine
   std::string cuda;  ///< versions of the driver and of this build's runtime, or why there are none
   std::vector<Card> cards;
   Ability process_memory;  ///< memory that rank processes share

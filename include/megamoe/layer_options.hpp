@@ -22,14 +22,15 @@ struct AdoptedMemory {
 /// How a layer is run. Those marked (same) are part of the configuration that all ranks must share;
 /// the others may differ from rank to rank.
 struct LayerOptions {
-  /// (same) auto, cpu, sm90 or sm100. auto is sm90 where the build has it and a Hopper card is
-  /// there, unless the ranks are processes or an option of the CPU machine is given; else cpu.
+  /// (same) auto, cpu, sm90, sm100 or sm100-emulated. auto is sm90 where the build has it and a
+  /// Hopper card is there, unless the ranks are processes or an option of the CPU machine is given;
+  /// else cpu. sm100-emulated is for tests: Blackwell's kernels on a Hopper card.
   std::string machine = "auto";
   std::string instruction_set =
       {};           ///< (same) of the CPU machine, by name; empty: the best of this computer
   int workers = 0;  ///< CPU: of this rank; 0: cores / ranks, at least 1
   std::string numerics = {};  ///< (same) fast or exact; empty: what the machine does by default:
-                              ///< fast on a GPU; the CPU has exact only
+                              ///< fast on sm90; the others have exact only
   int device = -1;  ///< GPU: this rank's card, by CUDA's number; -1: the ranks of a process are
                     ///< spread evenly over the cards that it sees
   int num_sms = 0;  ///< GPU: SMs that this rank's calls may take, at least 1, the rest is free for

@@ -128,8 +128,10 @@ Activation activation_of(const ActivationArguments& arguments, const Activation&
 }
 
 void add_machine(CLI::App& verb, RunArguments& to) {
-  verb.add_option("--machine", to.layer.machine, "auto: a GPU that this build knows, else the CPU")
-      ->check(one_of({"auto", "cpu", "sm90", "sm100"}));
+  verb.add_option("--machine",
+                  to.layer.machine,
+                  "auto: a Hopper card where the build knows it, else the CPU")
+      ->check(one_of({"auto", "cpu", "sm90", "sm100", std::string(kEmulatedMachine)}));
   add_whole_number(
       verb, "--num-sms", to.layer.num_sms, {.least = 1}, "SMs of a GPU that may be used");
   add_whole_number(

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "files/weight_source.hpp"
 #include "megamoe/layer_options.hpp"
@@ -32,6 +33,14 @@ void add_activation(CLI::App& verb, ActivationArguments& to);
 /// `suggested` with what the command line says; throws for values out of their bounds.
 Activation activation_of(const ActivationArguments& arguments, const Activation& suggested);
 
+/// Blackwell's kernels on a Hopper card: results, and no times.
+inline constexpr std::string_view kEmulatedMachine = "sm100-emulated";
+
+/// By what the flag says: auto may be one, and is not named.
+inline bool is_named_gpu(std::string_view machine) {
+  return machine != "auto" && machine != "cpu";
+}
+
 /// How to run it.
 struct RunArguments {
   std::optional<int> ranks;
@@ -42,6 +51,7 @@ struct RunArguments {
   /// Whether a launcher started this process as one of the ranks.
   bool is_rank() const { return launch == "environment"; }
   bool in_processes() const { return launch != "threads"; }
+  bool is_emulated() const { return layer.machine == kEmulatedMachine; }
 };
 void add_machine(CLI::App& verb, RunArguments& to);
 void add_run(CLI::App& verb, RunArguments& to);

@@ -202,14 +202,14 @@ void print_json(const LayerRun& run,
 }
 
 std::vector<int> usual_tokens(const std::string& machine) {
-  if (machine == "sm90") return {1, 8, 32, 128, 512, 2048, 8192};
+  if (is_named_gpu(machine)) return {1, 8, 32, 128, 512, 2048, 8192};
   return {1, 8, 32, 128, 512};
 }
 
 /// Of all ranks together: measured here of a CPU, whose ranks share it, else the card's.
 Ceilings ceilings_of(const LayerRun& run, const nlohmann::json& rank) {
   if (rank["is_gpu"].get<bool>()) {
-    Ceilings all = ceilings_of_h200();
+    Ceilings all = rank["machine"] == "sm100" ? ceilings_of_b200() : ceilings_of_h200();
     all.read_bytes_per_second *= rank["cards"].get<int>();
     all.flops_per_second *= rank["cards"].get<int>();
     return all;
@@ -222,6 +222,11 @@ ExitCode bench(BenchVerb arguments) {
   require(!arguments.run.is_rank(),
           ErrorCode::kInvalidArgument,
           "--launch is environment; bench starts its ranks itself, as threads or processes");
+  require(!arguments.run.is_emulated(),
+          ErrorCode::kInvalidArgument,
+          "--machine is ",
+          kEmulatedMachine,
+          "; the emulation's times say nothing of Blackwell, so bench does not take it");
   if (arguments.tokens.empty()) arguments.tokens = usual_tokens(arguments.run.layer.machine);
   require(arguments.seconds >= 0,
           ErrorCode::kInvalidArgument,
@@ -278,7 +283,7 @@ void add_tokens(CLI::App& verb, std::vector<int>& to) {
               to.push_back(static_cast<int>(
                   parse_whole_number("--tokens", text, {.least = 1, .most = kMaxCapacity})));
           },
-          "of a rank, a list (default 1,8,32,128,512; on sm90 also 2048,8192)")
+          "of a rank, a list (default 1,8,32,128,512; on sm90 and sm100 also 2048,8192)")
       ->delimiter(',');
 }
 

@@ -84,7 +84,7 @@ BenchRun bench_of_shape(const LayerShape& shape,
                         int most) {
   const int ranks = ranks_of(arguments);
   // A card's caches are flushed instead.
-  const std::int64_t windows = arguments.layer.machine == "sm90" ? 1 : kWindows;
+  const std::int64_t windows = is_named_gpu(arguments.layer.machine) ? 1 : kWindows;
   const SyntheticLayer layer{
       .hidden = shape.hidden,
       .intermediate = shape.intermediate,

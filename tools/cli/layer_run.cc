@@ -75,14 +75,20 @@ std::shared_ptr<Group> join_group(RunArguments& arguments) {
   return group;
 }
 
+bool is_exact_only(const std::string& machine) {
+  return machine != "auto" && machine != "sm90";
+}
+
 }  // namespace
 
 void require_machine_flags(const RunArguments& arguments) {
   const bool is_cpu = arguments.layer.machine == "cpu";
-  const bool is_gpu = !is_cpu && arguments.layer.machine != "auto";
-  require(!is_cpu || arguments.layer.numerics != "fast",
+  const bool is_gpu = is_named_gpu(arguments.layer.machine);
+  require(!is_exact_only(arguments.layer.machine) || arguments.layer.numerics != "fast",
           ErrorCode::kUnsupportedMachine,
-          "--numerics is fast; the cpu machine has exact only");
+          "--numerics is fast; the ",
+          arguments.layer.machine,
+          " machine has exact only");
   require(!is_cpu || arguments.layer.num_sms == 0,
           ErrorCode::kInvalidArgument,
           "--num-sms is given; the cpu machine takes --workers");
@@ -169,9 +175,9 @@ void require_known_experts(const InputFile& input,
 
 namespace {
 
-/// Unless it is said otherwise, a GPU's are.
+/// Unless it is said otherwise, those of a machine that has them are.
 bool takes_fast_numerics(const LayerRun& run) {
-  return run.arguments.layer.numerics != "exact" && machine_of(run.arguments.layer) != "cpu";
+  return run.arguments.layer.numerics != "exact" && !is_exact_only(machine_of(run.arguments.layer));
 }
 
 /// Collective: of all ranks' experts, since one layer has one kind of numerics.

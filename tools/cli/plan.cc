@@ -25,8 +25,15 @@ struct PlanVerb {
 
 MachineKind kind_of(const std::string& name) {
   if (name == "sm90") return MachineKind::kSm90;
-  if (name == "sm100") return MachineKind::kSm100;
+  if (name == "sm100" || name == kEmulatedMachine) return MachineKind::kSm100;
   return MachineKind::kCpu;
+}
+
+/// 0: as many as the machine usually has.
+int workers_of(const RunArguments& run) {
+  constexpr int kSmsOfH200 = 132;  // the emulation takes its workers from the card it is on
+  if (run.layer.machine == "cpu") return run.layer.workers;
+  return run.layer.num_sms == 0 && run.is_emulated() ? kSmsOfH200 : run.layer.num_sms;
 }
 
 Problem problem_of_shape(const PlanVerb& arguments) {
@@ -66,9 +73,7 @@ ExitCode plan(const PlanVerb& arguments) {
   LayerOptions options = run.layer;
   const Problem problem = problem_of(arguments);
   if (!has_files) options.expected_tokens = static_cast<int>(arguments.tokens);
-  const MachineKind kind = kind_of(options.machine);
-  const int workers = kind == MachineKind::kCpu ? options.workers : options.num_sms;
-  const Plan chosen = plan_layer(problem, {kind, workers}, options);
+  const Plan chosen = plan_layer(problem, {kind_of(options.machine), workers_of(run)}, options);
   if (arguments.json)
     std::cout << to_json(chosen).dump(2) << "\n";
   else

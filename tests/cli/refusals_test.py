@@ -63,7 +63,7 @@ class Refusals(CliCase):
             ("--fast-math maybe", ["--fast-math", "maybe", "on,off"]),
             ("--launch fork", ["--launch", "fork", "threads,processes,environment"]),
             ("--numerics loose", ["--numerics", "loose", "fast,exact"]),
-            ("--machine gpu", ["--machine", "gpu", "auto,cpu,sm90,sm100"]),
+            ("--machine gpu", ["--machine", "gpu", "auto,cpu,sm90,sm100,sm100-emulated"]),
             ("--isa mmx", 'no instruction set named "mmx"'),
             ("--num-sms 4 --machine cpu", "--num-sms is given; the cpu machine takes --workers"),
             ("--num-sms 0", "--num-sms is 0; it must be"),
@@ -77,8 +77,13 @@ class Refusals(CliCase):
                 self.refuse_forward(BAD_INPUT, words, *flags.split())
 
     def test_machines_that_are_not_here(self):
-        for machine in ("sm90", "sm100"):
-            self.refuse_forward(NO_SUCH_MACHINE, machine, "--machine", machine)
+        for machine in ("sm90", "sm100", "sm100-emulated"):
+            # Whatever is built, the sentence says what is missing: the machine, or a card for it.
+            self.refuse_forward(NO_SUCH_MACHINE, f"machine {machine} ", "--machine", machine)
+            self.refuse_forward(NO_SUCH_MACHINE, f"machine {machine} ", "--machine", machine, "--launch", "processes")
+        for machine in ("sm100", "sm100-emulated"):
+            self.refuse_forward(NO_SUCH_MACHINE, f"--numerics is fast; the {machine} machine has exact only",
+                                "--numerics", "fast", "--machine", machine)
         self.refuse_forward(NO_SUCH_MACHINE, "--numerics is fast", "--numerics", "fast", "--machine", "cpu")
 
     def test_an_instruction_set_of_another_processor(self):
@@ -216,13 +221,17 @@ class Refusals(CliCase):
         self.refuse(BAD_INPUT, "--tokens is 0", "bench", *shape, "--tokens", "1,0")
         self.refuse(BAD_INPUT, "bench starts its ranks itself", "bench", *shape, "--launch", "environment")
         self.refuse(BAD_INPUT, "--calls is 0", "bench", *shape, "--calls", "0")
-        self.refuse(NO_SUCH_MACHINE, "sm90", "bench", *shape, "--machine", "sm90")
+        self.refuse(NO_SUCH_MACHINE, "machine sm90 ", "bench", *shape, "--machine", "sm90")
+        self.refuse(NO_SUCH_MACHINE, "machine sm100 ", "bench", *shape, "--machine", "sm100")
+        self.refuse(BAD_INPUT, "the emulation's times say nothing of Blackwell",
+                    "bench", *shape, "--machine", "sm100-emulated")
         self.refuse(BAD_INPUT, ["hidden is 65536", "takes at most"], "plan", "--shape", "65536,32,4,2", "--machine", "sm90")
 
     def test_flags_of_a_gpu(self):
         self.refuse_forward(BAD_INPUT, "--workers is given; the sm90 machine takes --num-sms",
                             "--machine", "sm90", "--workers", "2")
-        self.refuse_forward(NO_SUCH_MACHINE, "machine sm90", "--machine", "sm90", "--launch", "processes")
+        self.refuse_forward(BAD_INPUT, "--workers is given; the sm100-emulated machine takes --num-sms",
+                            "--machine", "sm100-emulated", "--workers", "2")
         self.refuse(BAD_INPUT, "--numerics", "check", "--weights", "w", "--input", "x", "--output", "y", "--numerics", "loose")
 
     def test_check_of_a_file_that_does_not_fit(self):

@@ -119,6 +119,9 @@ class Verbs(CliCase):
             self.assertIn(f"plan for {machine}, {workers} workers", text)
             plan = self.succeed_json("plan", "--shape", "flash", "--machine", machine, "--tokens", "8", *flags)
             self.assertEqual(plan["machine"], machine)
+        emulated = ("plan", "--shape", "flash", "--machine", "sm100-emulated", "--tokens", "8")
+        self.assertIn("plan for sm100, 132 workers", self.succeed(*emulated))  # an H200's
+        self.assertIn("plan for sm100, 64 workers", self.succeed(*emulated, "--num-sms", "65"))
 
     def test_plan_of_files(self):
         self.generate()
@@ -139,7 +142,8 @@ class Verbs(CliCase):
     def test_doctor(self):
         text = self.succeed("doctor")
         for word in ("cores", "instruction sets", "memory", "huge pages", "memfd", "file size limit", "open files limit",
-                     "ranks as processes", "ranks as threads", "machine cpu", "machine sm90", "machine sm100", "version", "cuda"):
+                     "ranks as processes", "ranks as threads", "machine cpu", "machine sm90", "machine sm100", "machine sm100-emulated",
+                     "version", "cuda"):
             self.assertIn(word, text)
         facts = self.succeed_json("doctor")
         self.assertTrue(facts["can_run"])

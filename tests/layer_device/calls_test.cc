@@ -35,7 +35,7 @@ class CallsOnCard : public OnCard {
 };
 
 // What forward() gives, enqueue() and wait() give, and the report says the same.
-TEST_F(CallsOnCard, OnAStreamGiveWhatForwardGives) {
+TEST_P(CallsOnCard, OnAStreamGiveWhatForwardGives) {
   const Trial trial(small_problem(2));
   on_ranks(2, [&](Group& group) {
     Layer layer(group, trial.problem(), card_options());
@@ -54,7 +54,7 @@ TEST_F(CallsOnCard, OnAStreamGiveWhatForwardGives) {
 }
 
 // Several layers back to back without a look in between, fifty calls deep.
-TEST_F(CallsOnCard, OfSiblingsFollowEachOtherWithoutALook) {
+TEST_P(CallsOnCard, OfSiblingsFollowEachOtherWithoutALook) {
   const Trial first(small_problem(2), 1);
   const Trial second(small_problem(2), 2);
   on_ranks(2, [&](Group& group) {
@@ -84,7 +84,7 @@ TEST_F(CallsOnCard, OfSiblingsFollowEachOtherWithoutALook) {
 }
 
 // A graph is captured once and finds other tokens and counts at each replay, none included.
-TEST_F(CallsOnCard, InAGraphTakeNewCountsAtEveryReplay) {
+TEST_P(CallsOnCard, InAGraphTakeNewCountsAtEveryReplay) {
   const Trial trial(small_problem(2));
   on_ranks(2, [&](Group& group) {
     LayerOptions options = card_options();
@@ -120,7 +120,7 @@ TEST_F(CallsOnCard, InAGraphTakeNewCountsAtEveryReplay) {
 
 // What the card finds wrong is told at the next look, on every rank, and nothing hangs or is
 // written: a count over the capacity, or under zero, read from the card's memory.
-TEST_F(CallsOnCard, WithACountThatIsOutOfBoundsAreRefusedOnEveryRank) {
+TEST_P(CallsOnCard, WithACountThatIsOutOfBoundsAreRefusedOnEveryRank) {
   const Trial trial(small_problem(2));
   for (const std::int32_t bad : {kCapacity + 1, -1, 1 << 30})
     on_ranks(2, [&](Group& group) {
@@ -147,7 +147,7 @@ TEST_F(CallsOnCard, WithACountThatIsOutOfBoundsAreRefusedOnEveryRank) {
 }
 
 // What the host finds wrong on one rank is refused on all, and nothing hangs.
-TEST_F(CallsOnCard, ThatTheHostRefusesAreRefusedOnEveryRank) {
+TEST_P(CallsOnCard, ThatTheHostRefusesAreRefusedOnEveryRank) {
   const Trial trial(small_problem(2));
   on_ranks(2, [&](Group& group) {
     Layer layer(group, trial.problem(), card_options());
@@ -180,7 +180,7 @@ TEST_F(CallsOnCard, ThatTheHostRefusesAreRefusedOnEveryRank) {
 }
 
 // Ids past the last expert are masked, counted and told.
-TEST_F(CallsOnCard, MaskAndCountIdsPastTheLastExpert) {
+TEST_P(CallsOnCard, MaskAndCountIdsPastTheLastExpert) {
   const Trial trial(small_problem(2));
   on_ranks(2, [&](Group& group) {
     Layer layer(group, trial.problem(), card_options());
@@ -214,7 +214,7 @@ TEST_F(CallsOnCard, MaskAndCountIdsPastTheLastExpert) {
 }
 
 // Ranks that share a card can't share CUDA's default stream; a card of one's own can use it.
-TEST_F(CallsOnCard, OnTheDefaultStreamNeedACardOfTheirOwn) {
+TEST_P(CallsOnCard, OnTheDefaultStreamNeedACardOfTheirOwn) {
   const Trial trial(small_problem(1));
   on_ranks(1, [&](Group& group) {
     Layer layer(group, trial.problem(), card_options());
@@ -232,6 +232,11 @@ TEST_F(CallsOnCard, OnTheDefaultStreamNeedACardOfTheirOwn) {
               std::string::npos);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Machines,
+                         CallsOnCard,
+                         testing::Values(kHopper, kEmulatedBlackwell),
+                         name_of);
 
 }  // namespace
 }  // namespace megamoe::test

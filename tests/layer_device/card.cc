@@ -1,5 +1,6 @@
 #include "card.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -15,7 +16,13 @@ constexpr int kFill = 0xA5;
 
 void OnCard::SetUp() {
   for (const Ability& machine : examine_computer().machines)
-    if (machine.name == "sm90" && !machine.works()) GTEST_SKIP() << machine.why_not;
+    if (machine.name == GetParam().name && !machine.works()) GTEST_SKIP() << machine.why_not;
+}
+
+std::string name_of(const testing::TestParamInfo<CardMachine>& info) {
+  std::string name = std::string(info.param.name) + "_" + info.param.numerics;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 void expect_cuda(cudaError_t error, const char* what) {
@@ -57,9 +64,9 @@ void CardStream::synchronize() const {
   expect_cuda(cudaStreamSynchronize(stream_), "what is on a stream");
 }
 
-LayerOptions card_options(const std::string& numerics) {
+LayerOptions OnCard::card_options(const std::string& numerics) {
   LayerOptions options;
-  options.machine = "sm90";
+  options.machine = GetParam().name;
   options.device = 0;  // a test's own memory and streams are there
   options.numerics = numerics;
   options.timeout_ms = 10'000;

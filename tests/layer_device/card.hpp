@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,31 @@
 
 namespace megamoe::test {
 
-// Skips its tests where machine sm90 can't run, with the machine's own reason.
-class OnCard : public testing::Test {
+// A GPU machine that tests run on, and its numerics.
+struct CardMachine {
+  const char* name;
+  const char* numerics;
+
+  bool has_fast() const { return std::string(name) == "sm90"; }
+  Tolerance tolerance() const {
+    return std::string(numerics) == "fast" ? kRegroupedTolerance : kExactTolerance;
+  }
+};
+inline void PrintTo(const CardMachine& machine, std::ostream* out) {
+  *out << machine.name << "/" << machine.numerics;
+}
+inline constexpr CardMachine kHopper{"sm90", "fast"};
+inline constexpr CardMachine kExactHopper{"sm90", "exact"};
+// Blackwell's kernels on the same card.
+inline constexpr CardMachine kEmulatedBlackwell{"sm100-emulated", "exact"};
+// For INSTANTIATE_TEST_SUITE_P.
+std::string name_of(const testing::TestParamInfo<CardMachine>& info);
+
+// Skips its tests where their machine can't run, with the machine's own reason.
+class OnCard : public testing::TestWithParam<CardMachine> {
  protected:
   void SetUp() override;
+  static LayerOptions card_options(const std::string& numerics = GetParam().numerics);
 };
 
 void expect_cuda(cudaError_t error, const char* what);
@@ -55,8 +77,6 @@ class CardStream {
  private:
   cudaStream_t stream_ = nullptr;
 };
-
-LayerOptions card_options(const std::string& numerics = "fast");
 
 // What `tokens[r]` tokens of each rank come to, one after the other, as bytes.
 std::string y_on_card(const Trial& trial,

@@ -44,22 +44,17 @@ double relative_l2(const std::string& a, const std::string& b) {
   return std::sqrt(difference / norm);
 }
 
-class ForwardOnCard : public OnCard, public testing::WithParamInterface<const char*> {
- protected:
-  Tolerance tolerance() const {
-    return std::string(GetParam()) == "fast" ? kRegroupedTolerance : kExactTolerance;
-  }
-};
+class ForwardOnCard : public OnCard {};
 
 // The same bits with 1, 2, 4 and 8 ranks on one card, close to the CPU's and to fp64's.
 TEST_P(ForwardOnCard, AgreesWithFp64AndTheCpuOnAnyNumberOfRanks) {
   const Trial trial(middling(1));
-  const LayerOptions options = card_options(GetParam());
+  const LayerOptions options = card_options();
   const std::string one = y_on_card(trial, ragged(1), options);
   ASSERT_EQ(one.size(), std::size_t{96} * 512 * 2) << one;
-  const Comparison comparison = judged(trial, one, tolerance());
+  const Comparison comparison = judged(trial, one, GetParam().tolerance());
   EXPECT_TRUE(comparison.agrees()) << comparison.explain();
-  EXPECT_LT(relative_l2(one, y_on_cpu(trial)), 1.2 * tolerance().relative_l2);
+  EXPECT_LT(relative_l2(one, y_on_cpu(trial)), 1.2 * GetParam().tolerance().relative_l2);
   for (const int ranks : {2, 4, 8}) {
     SCOPED_TRACE(ranks);
     const std::string y = y_on_card(trial, ragged(ranks), options);
@@ -70,10 +65,11 @@ TEST_P(ForwardOnCard, AgreesWithFp64AndTheCpuOnAnyNumberOfRanks) {
 // Any number of SMs, any hint, a small pool: the same bits.
 TEST_P(ForwardOnCard, DoesNotDependOnWorkersPlansOrThePool) {
   const Trial trial(middling(1));
-  const LayerOptions options = card_options(GetParam());
+  const LayerOptions options = card_options();
   const std::string expected = y_on_card(trial, {96}, options);
   for (const int num_sms : {1, 2, 3, 7, 66, 131, 132}) {
     SCOPED_TRACE(num_sms);
+    if (num_sms == 1 && !GetParam().has_fast()) continue;  // Blackwell takes pairs
     LayerOptions some = options;
     some.num_sms = num_sms;
     EXPECT_TRUE(y_on_card(trial, {96}, some) == expected);
@@ -89,15 +85,31 @@ TEST_P(ForwardOnCard, DoesNotDependOnWorkersPlansOrThePool) {
   EXPECT_TRUE(y_on_card(trial, {96}, small) == expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Numerics,
-                         ForwardOnCard,
-                         testing::Values("fast", "exact"),
-                         [](const auto& instance) { return std::string(instance.param); });
+// Every height of tile of every machine, by the hint, against fp64.
+TEST_P(ForwardOnCard, GivesTheSameBitsWithTilesOfEveryHeight) {
+  const Problem problem{
+      .experts = 2, .topk = 2, .hidden = 288, .intermediate = 160, .capacity = 300};
+  const Trial trial(problem);
+  LayerOptions options = card_options();
+  const std::string expected = y_on_card(trial, {300}, options);
+  const Comparison comparison = judged(trial, expected, GetParam().tolerance());
+  EXPECT_TRUE(comparison.agrees()) << comparison.explain();
+  for (const int hint : {4, 10, 20, 40, 60, 90, 300}) {
+    SCOPED_TRACE(hint);
+    options.expected_tokens = hint;
+    EXPECT_TRUE(y_on_card(trial, {300}, options) == expected);
+  }
+}
 
-using LayersOnCard = OnCard;
+INSTANTIATE_TEST_SUITE_P(Machines,
+                         ForwardOnCard,
+                         testing::Values(kHopper, kExactHopper, kEmulatedBlackwell),
+                         name_of);
+
+class LayersOnCard : public OnCard {};
 
 // Ranks spread over all cards there are.
-TEST_F(LayersOnCard, RanksOnSeveralCardsGiveTheSameBits) {
+TEST_P(LayersOnCard, RanksOnSeveralCardsGiveTheSameBits) {
   int cards = 0;
   expect_cuda(cudaGetDeviceCount(&cards), "cudaGetDeviceCount");
   if (cards < 2) GTEST_SKIP() << "there is one card here";
@@ -109,7 +121,7 @@ TEST_F(LayersOnCard, RanksOnSeveralCardsGiveTheSameBits) {
     EXPECT_TRUE(y_on_card(trial, ragged(ranks), spread) == one) << ranks;
 }
 
-TEST_F(LayersOnCard, SiblingsKeepTheirOwnWeights) {
+TEST_P(LayersOnCard, SiblingsKeepTheirOwnWeights) {
   const Trial first(middling(2), 1);
   const Trial second(middling(2), 2);
   const auto run = [&](bool is_sibling) {
@@ -129,7 +141,7 @@ TEST_F(LayersOnCard, SiblingsKeepTheirOwnWeights) {
 }
 
 // The caller's own device memory, whatever it held.
-TEST_F(LayersOnCard, RunInMemoryOfTheCallersOwn) {
+TEST_P(LayersOnCard, RunInMemoryOfTheCallersOwn) {
   const Trial trial(middling(2));
   LayerOptions options = card_options();
   const std::string expected = y_on_card(trial, {50, 46}, options);
@@ -144,21 +156,22 @@ TEST_F(LayersOnCard, RunInMemoryOfTheCallersOwn) {
   EXPECT_NE(y_on_card(trial, {50, 46}, options).find("memory.bases"), std::string::npos);
 }
 
-TEST_F(LayersOnCard, BiasesAndTheOtherActivationAgreeWithFp64) {
+TEST_P(LayersOnCard, BiasesAndTheOtherActivationAgreeWithFp64) {
   Problem problem = middling(1);
   problem.activation.kind = ActivationKind::kSwigluOai;
   problem.activation.fast_math = false;
   problem.hidden = 288;
   problem.intermediate = 160;
   const Trial trial(problem);
-  for (const char* numerics : {"fast", "exact"}) {
-    const bool is_fast = std::string(numerics) == "fast";
-    const Comparison comparison = judged(trial,
-                                         y_on_card(trial, {96}, card_options(numerics)),
-                                         is_fast ? kRegroupedTolerance : kExactTolerance);
-    EXPECT_TRUE(comparison.agrees()) << numerics << ": " << comparison.explain();
-  }
+  const Comparison comparison =
+      judged(trial, y_on_card(trial, {96}, card_options()), GetParam().tolerance());
+  EXPECT_TRUE(comparison.agrees()) << comparison.explain();
 }
+
+INSTANTIATE_TEST_SUITE_P(Machines,
+                         LayersOnCard,
+                         testing::Values(kHopper, kExactHopper, kEmulatedBlackwell),
+                         name_of);
 
 }  // namespace
 }  // namespace megamoe::test

@@ -116,7 +116,7 @@ void quantize_rows(const std::uint16_t* values,
                    std::uint8_t* codes,
                    std::uint8_t* scales);
 
-/// Whether numerics "fast" of a GPU machine hold the first expert of `weights` exactly: the
+/// Whether numerics "fast" of machine sm90 hold the first expert of `weights` exactly: the
 /// exponents of each row span no more binades than they have. If not, the layer takes "exact".
 bool fits_fast_numerics(const Problem& problem, const WeightView& weights);
 

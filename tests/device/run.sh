@@ -41,7 +41,7 @@ trap 'rm -rf "$suites"' EXIT
       name=${suite%.}
       # Suites with machines as parameters: a test each, since the emulation takes its time.
       machines=$("$executable" --gtest_list_tests "--gtest_filter=$suite*" | sed -n 's,^  [A-Za-z0-9_]*/\([^ ]*\).*,\1,p' |
-        grep '^sm' | sort -u)
+        grep -E '^sm(90|100)_' | sort -u)
       for machine in ${machines:-.}; do
         case $machine in
           .) filter="$suite*" test=$name limit=120 ;;

@@ -43,7 +43,7 @@ std::string versions_text() {
   const auto text = [](int version) {
     return sentence(version / kMajor, ".", version % kMajor / kMinor);
   };
-  if (const std::string why = why_no_cards(); !why.empty()) return why;
+  if (std::string why = why_no_cards(); !why.empty()) return why;
   int driver = 0;
   int runtime = 0;
   require_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");

@@ -56,6 +56,11 @@ CardFacts facts_of(int card) {
   return visible_cards()[static_cast<std::size_t>(card)];
 }
 
+/// Of what is asked for: the rank may get less of a card that it shares.
+Limits limits_of_wish(const GpuKind& kind, const CardWish& wish, const LayerOptions& options) {
+  return limits_of_kind(kind, wish.num_sms > 0 ? wish.num_sms : facts_of(wish.card).sms, options);
+}
+
 /// What a plan may take of a card: heights of tiles that this build has no kernels for are none.
 std::vector<TileRule> tiles_of(const KernelSet& kernels, const Limits& all) {
   std::vector<TileRule> tiles =
@@ -94,7 +99,8 @@ void require_peers(const std::vector<int>& cards) {
 
 /// Ranks of one process reach each other's plain memory; processes need windows.
 std::unique_ptr<DeviceMemory> memory_on(int card, const RankPlace& place) {
-  return place.is_in_process ? std::make_unique<DeviceMemory>(card) : make_window_memory(card);
+  if (place.is_in_process) return std::make_unique<DeviceMemory>(card);
+  return make_window_memory(card);
 }
 
 constexpr std::uint64_t kFlushBytes = std::uint64_t{256} << 20;  // five times the L2 cache
@@ -139,8 +145,7 @@ double milliseconds(std::uint64_t from_ns, std::uint64_t to_ns) {
 }  // namespace
 
 Limits GpuRankMachine::limits_for(const GpuKind& kind, const LayerOptions& options) {
-  const CardWish wish = wish_of(kind, options, {});
-  return limits_of_kind(kind, wish.num_sms > 0 ? wish.num_sms : facts_of(wish.card).sms, options);
+  return limits_of_wish(kind, wish_of(kind, options, {}), options);
 }
 
 GpuRankMachine::GpuRankMachine(const GpuKind& kind,
@@ -149,7 +154,7 @@ GpuRankMachine::GpuRankMachine(const GpuKind& kind,
     : kind_(kind),
       kernels_(make_kernel_set(kind, options)),
       wish_(wish_of(kind, options, place)),
-      limits_(limits_of_kind(kind, facts_of(wish_.card).sms, options)),
+      limits_(limits_of_wish(kind, wish_, options)),
       memory_(memory_on(wish_.card, place)),
       times_(memory_->own_buffer(sizeof(gpu::WorkerTimes) *
                                  static_cast<std::size_t>(facts_of(wish_.card).sms))) {
@@ -241,7 +246,7 @@ void GpuRankMachine::begin(const Call& call,
                            const MachineWeights& weights,
                            const CallOrder& order) {
   const CardScope scope(wish_.card);
-  const cudaStream_t stream = stream_of(order);
+  cudaStream_t stream = stream_of(order);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   require_cuda(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing");
   const bool is_captured = capture != cudaStreamCaptureStatusNone;

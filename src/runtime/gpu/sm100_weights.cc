@@ -9,8 +9,8 @@ Sm100Weights::Sm100Weights(const Problem& problem, DeviceMemory& memory, const E
       problem_(problem),
       linear1_(make_linear_of(Phase::kLinear1)),
       linear2_(make_linear_of(Phase::kLinear2)),
-      arguments1_(make_arguments(Phase::kLinear1, encode)),
-      arguments2_(make_arguments(Phase::kLinear2, encode)) {}
+      arguments1_(make_arguments(Phase::kLinear1, linear1_, encode)),
+      arguments2_(make_arguments(Phase::kLinear2, linear2_, encode)) {}
 
 GpuWeights::Linear Sm100Weights::make_linear_of(Phase phase) const {
   const sm100::WeightLayout of = sm100::layout_of(problem_, phase);
@@ -23,8 +23,9 @@ const GpuWeights::Linear& Sm100Weights::linear(Phase phase) const {
   return phase == Phase::kLinear1 ? linear1_ : linear2_;
 }
 
-sm100::LinearWeights Sm100Weights::make_arguments(Phase phase, const Encode& encode) const {
-  const Linear& all = linear(phase);
+sm100::LinearWeights Sm100Weights::make_arguments(Phase phase,
+                                                  const Linear& all,
+                                                  const Encode& encode) const {
   return {
       .codes =
           sm100::to_argument(encode(sm100::weight_map_request(problem_, phase, all.codes->base()))),

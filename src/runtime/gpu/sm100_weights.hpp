@@ -19,7 +19,7 @@ class Sm100Weights : public GpuWeights {
 
  private:
   Linear make_linear_of(Phase phase) const;
-  sm100::LinearWeights make_arguments(Phase phase, const Encode& encode) const;
+  sm100::LinearWeights make_arguments(Phase phase, const Linear& all, const Encode& encode) const;
   const Linear& linear(Phase phase) const override;
   void pack_linear(const Source& from, const Packed& to) const override;
 

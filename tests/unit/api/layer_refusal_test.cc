@@ -220,7 +220,7 @@ TEST(LayerRefusal, WhatOneRankCanNotMakeIsRefusedOnAll) {
       sentences_when([](Problem&, LayerOptions& o) { o.machine = "tpu"; }),
       std::vector<std::string>(3,
                                "invalid argument: rank 1: machine is \"tpu\"; there are auto, "
-                               "cpu, sm90 and sm100"));
+                               "cpu, sm90, sm100 and sm100-emulated"));
   EXPECT_EQ(sentences_when([](Problem& p, auto&) { p.ranks = 2; }),
             std::vector<std::string>(
                 3, "invalid argument: rank 1: ranks of the problem is 2; the group has 3"));

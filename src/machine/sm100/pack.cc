@@ -24,20 +24,31 @@ void pack_scales(const WeightLayout& layout,
 
 }  // namespace
 
+void pack_blocks(const WeightLayout& layout,
+                 const gpu::CanonicalLinear& linear,
+                 const gpu::PackedRange& blocks,
+                 std::span<std::byte> codes,
+                 std::span<std::byte> scales) {
+  MEGAMOE_CHECK(static_cast<std::int64_t>(codes.size()) == layout.code_bytes());
+  MEGAMOE_CHECK(static_cast<std::int64_t>(scales.size()) == layout.scale_bytes());
+  const int first = blocks.first * kBlockRows;
+  const int end = blocks.end() * kBlockRows;
+  const auto code = [&](int row) { return codes.data() + std::int64_t{row} * layout.row_bytes(); };
+  const auto scale = [&](int block) { return scales.data() + layout.scale_offset(block, 0); };
+  std::fill(code(first), code(end), std::byte{0});
+  std::fill(scale(blocks.first), scale(blocks.end()), std::byte{kPaddingScale});
+  for (int packed_row = first; packed_row < std::min(end, layout.rows); ++packed_row) {
+    const gpu::CanonicalRow row = linear.row(layout, packed_row);
+    std::memcpy(code(packed_row), row.codes.data(), row.codes.size());
+    pack_scales(layout, row, packed_row, scales);
+  }
+}
+
 void pack(const WeightLayout& layout,
           const gpu::CanonicalLinear& linear,
           std::span<std::byte> codes,
           std::span<std::byte> scales) {
-  MEGAMOE_CHECK(static_cast<std::int64_t>(codes.size()) == layout.code_bytes());
-  MEGAMOE_CHECK(static_cast<std::int64_t>(scales.size()) == layout.scale_bytes());
-  std::fill(codes.begin(), codes.end(), std::byte{0});
-  std::fill(scales.begin(), scales.end(), std::byte{kPaddingScale});
-  for (int packed_row = 0; packed_row < layout.rows; ++packed_row) {
-    const gpu::CanonicalRow row = linear.row(layout, packed_row);
-    const std::int64_t at = std::int64_t{packed_row} * layout.row_bytes();
-    std::memcpy(codes.data() + at, row.codes.data(), row.codes.size());
-    pack_scales(layout, row, packed_row, scales);
-  }
+  pack_blocks(layout, linear, {.count = layout.blocks()}, codes, scales);
 }
 
 }  // namespace megamoe::sm100

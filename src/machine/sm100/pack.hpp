@@ -4,6 +4,7 @@
 #include <span>
 
 #include "machine/cuda/canonical_linear.hpp"
+#include "machine/cuda/packed_range.hpp"
 #include "machine/sm100/weight_layout.hpp"
 
 namespace megamoe::sm100 {
@@ -14,5 +15,12 @@ void pack(const WeightLayout& layout,
           const gpu::CanonicalLinear& linear,
           std::span<std::byte> codes,
           std::span<std::byte> scales);
+
+// pack() of these blocks of rows alone, into the place of the whole.
+void pack_blocks(const WeightLayout& layout,
+                 const gpu::CanonicalLinear& linear,
+                 const gpu::PackedRange& blocks,
+                 std::span<std::byte> codes,
+                 std::span<std::byte> scales);
 
 }  // namespace megamoe::sm100

@@ -95,18 +95,18 @@ bool fits_float8(const WeightLayout& layout, const CanonicalLinear& linear) {
 
 void pack_slabs(const WeightLayout& layout,
                 const CanonicalLinear& linear,
-                const SlabRange& range,
+                const gpu::PackedRange& slabs,
                 std::span<std::byte> packed,
                 std::span<std::int16_t> bases) {
   MEGAMOE_CHECK(static_cast<std::int64_t>(packed.size()) == layout.bytes());
   MEGAMOE_CHECK(static_cast<int>(bases.size()) == layout.padded_rows());
-  for (int slab = range.first; slab < range.first + range.count; ++slab)
+  for (int slab = slabs.first; slab < slabs.end(); ++slab)
     for (int step = 0; step < layout.steps(); ++step)
       std::fill_n(packed.data() + layout.offset(slab / kBlockSlabs, step, slab % kBlockSlabs),
                   slab_bytes(layout.operands),
                   std::byte{0});
-  const int first = range.first * kSlabRows;
-  const int end = (range.first + range.count) * kSlabRows;
+  const int first = slabs.first * kSlabRows;
+  const int end = slabs.end() * kSlabRows;
   std::fill(bases.begin() + first, bases.begin() + end, std::int16_t{0});
   for (int row = first; row < std::min(end, layout.rows); ++row) {
     const CanonicalRow source = linear.row(layout, row);

@@ -1,6 +1,7 @@
 #include "runtime/gpu/sm100_weights.hpp"
 
 #include "machine/sm100/pack.hpp"
+#include "runtime/gpu/packing_threads.hpp"
 
 namespace megamoe {
 
@@ -38,7 +39,10 @@ const sm100::LinearWeights& Sm100Weights::arguments(Phase phase) const {
 }
 
 void Sm100Weights::pack_linear(const Source& from, const Packed& to) const {
-  sm100::pack(sm100::layout_of(problem_, from.phase), from.linear, to.codes, to.beside);
+  const sm100::WeightLayout of = sm100::layout_of(problem_, from.phase);
+  pack_in_parts({.count = of.blocks()}, [&](const gpu::PackedRange& blocks) {
+    sm100::pack_blocks(of, from.linear, blocks, to.codes, to.beside);
+  });
 }
 
 }  // namespace megamoe

@@ -1,21 +1,10 @@
 #include "runtime/gpu/sm90_weights.hpp"
 
-#include <algorithm>
-#include <thread>
-
 #include "base/check.hpp"
 #include "machine/sm90/pack_slabs.hpp"
+#include "runtime/gpu/packing_threads.hpp"
 
 namespace megamoe {
-namespace {
-
-/// Ranks pack at the same time, and others work here too.
-int packing_threads() {
-  constexpr int kMost = 16;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, kMost);
-}
-
-}  // namespace
 
 Sm90Weights::Sm90Weights(const Problem& problem, sm90::Operands operands, DeviceMemory& memory)
     : GpuWeights(problem, memory),
@@ -58,16 +47,9 @@ void Sm90Weights::pack_linear(const Source& from, const Packed& to) const {
           " span more binades than numerics fast holds; numerics exact holds all");
   const std::span bases(reinterpret_cast<std::int16_t*>(to.beside.data()),
                         to.beside.size() / sizeof(std::int16_t));
-  // Slabs lie apart, so threads may pack them side by side.
-  const int threads = std::min(packing_threads(), of.slabs());
-  std::vector<std::jthread> packers;
-  for (int i = 0; i < threads; ++i) {
-    const int first = of.slabs() * i / threads;
-    const int end = of.slabs() * (i + 1) / threads;
-    packers.emplace_back([&, first, end] {
-      sm90::pack_slabs(of, from.linear, {.first = first, .count = end - first}, to.codes, bases);
-    });
-  }
+  pack_in_parts({.count = of.slabs()}, [&](const gpu::PackedRange& slabs) {
+    sm90::pack_slabs(of, from.linear, slabs, to.codes, bases);
+  });
 }
 
 }  // namespace megamoe

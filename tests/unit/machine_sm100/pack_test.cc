@@ -77,6 +77,32 @@ TEST(Pack, PutsEveryCodeAndScaleInItsPlace) {
       }
 }
 
+// What threads rely on that pack different blocks at the same time.
+TEST(Pack, ABlockOfRowsTouchesItsOwnPlaceAlone) {
+  const Linear whole(576, 160, true);
+  const WeightLayout& layout = whole.layout;
+  for (int block = 0; block < layout.blocks(); ++block) {
+    SCOPED_TRACE(block);
+    std::vector<std::byte> codes(whole.packed_codes.size(), std::byte{0xAA});
+    std::vector<std::byte> scales(whole.packed_scales.size(), std::byte{0xAA});
+    pack_blocks(layout,
+                {whole.codes.data(), whole.scales.data(), true},
+                {.first = block, .count = 1},
+                codes,
+                scales);
+    const auto expect_own = [&](const std::vector<std::byte>& got,
+                                const std::vector<std::byte>& wanted) {
+      const std::size_t share = got.size() / static_cast<std::size_t>(layout.blocks());
+      for (std::size_t i = 0; i < got.size(); ++i)
+        ASSERT_EQ(got[i],
+                  i / share == static_cast<std::size_t>(block) ? wanted[i] : std::byte{0xAA})
+            << "byte " << i;
+    };
+    expect_own(codes, whole.packed_codes);
+    expect_own(scales, whole.packed_scales);
+  }
+}
+
 // A gate and its up are eight rows apart in every group of sixteen: one thread's two rows.
 TEST(Pack, GateAndUpAreEightRowsApart) {
   constexpr int kIntermediate = 96;

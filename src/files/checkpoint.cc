@@ -66,6 +66,7 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
           config.string(),
           ", which a checkpoint needs");
   config_ = read_model_config(config.string());
+  descriptions_.push_back(config.string());
 
   const fs::path index = is_index ? fs::path(path) : folder / kIndexName;
   const fs::path single = is_folder ? folder / "model.safetensors" : fs::path(path);
@@ -83,6 +84,13 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
   open_single(single.string());
 }
 
+std::vector<std::string> Checkpoint::files() const {
+  std::vector<std::string> all = descriptions_;
+  for (const Shard& shard : shards_)
+    all.push_back(shard.path);
+  return all;
+}
+
 bool Checkpoint::has_shard(const std::string& file_path) const {
   const auto is_it = [&](const Shard& shard) {
     return fs::path(shard.path).filename() == fs::path(file_path).filename();
@@ -92,6 +100,7 @@ bool Checkpoint::has_shard(const std::string& file_path) const {
 
 void Checkpoint::open_index(const std::string& index_path, const std::string& folder) {
   const nlohmann::json index = read_json_object(index_path, kMaxIndexBytes);
+  descriptions_.push_back(index_path);
   const auto map = index.find("weight_map");
   require(map != index.end() && map->is_object(),
           ErrorCode::kBadFile,

@@ -22,6 +22,8 @@ class Checkpoint {
 
   const std::string& path() const { return path_; }
   const ModelConfig& config() const { return config_; }
+  /// Config, index and all shards, whether they were opened or not.
+  std::vector<std::string> files() const;
 
   bool has(const std::string& name) const { return shard_of_.count(name) != 0; }
   /// Throws if there is no such tensor, its shard is missing, or the shard does not have it.
@@ -45,6 +47,7 @@ class Checkpoint {
   void open_single(const std::string& file_path);
 
   std::string path_;
+  std::vector<std::string> descriptions_;  // the files that say what there is
   ModelConfig config_;
   std::vector<Shard> shards_;
   std::unordered_map<std::string, std::size_t> shard_of_;  // tensor name -> place in shards_

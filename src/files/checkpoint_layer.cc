@@ -4,6 +4,7 @@ namespace megamoe {
 
 WeightFacts checkpoint_facts(const Checkpoint& checkpoint, const WeightOptions& options) {
   WeightFacts facts;
+  facts.files = checkpoint.files();
   facts.description = sentence("layer ",
                                options.layer.value_or(0),
                                " of ",

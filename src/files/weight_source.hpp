@@ -23,7 +23,8 @@ struct ExpertScratch {
 
 /// What a source of weights says about its layer.
 struct WeightFacts {
-  std::string description;  // "layer 3 of /models/x (gpt-oss)"
+  std::string description;         // "layer 3 of /models/x (gpt-oss)"
+  std::vector<std::string> files;  // of a checkpoint: config, index and all shards
   int experts = 0;
   int hidden = 0;
   int intermediate = 0;

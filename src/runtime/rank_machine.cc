@@ -28,7 +28,7 @@ void require_known(const LayerOptions& options) {
 /// What auto stands for; null: the CPU.
 const GpuKind* usual_gpu() {
   for (const GpuKind& kind : kGpuKinds)
-    if (kind.why_to_name.empty() && why_no_gpu_machine(kind).empty()) return &kind;
+    if (kind.is_for_auto && why_no_gpu_machine(kind).empty()) return &kind;
   return nullptr;
 }
 

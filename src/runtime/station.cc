@@ -61,8 +61,12 @@ std::shared_ptr<Station> Station::open(const std::shared_ptr<Link>& link,
 Station::~Station() {
   watch_.reset();
   if (memory_ == nullptr) return;
-  machine_->finish_all();
-  depart();
+  try {
+    machine_->finish_all();
+    depart();
+  } catch (const Error&) {
+    // The card is lost, and with it the words that peers watch. Whoever waited for a call was told.
+  }
 }
 
 /// This rank's view of the layer, without memory yet; its configuration as text.

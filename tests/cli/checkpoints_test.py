@@ -81,20 +81,23 @@ class Checkpoints(CliCase):
                     got = self.forward("--layer", number, "--ranks", 2, weights=weights, output="z")
                     self.assertEqual(got, wanted)
 
-    def test_output_never_replaces_a_shard(self):
+    def test_output_never_replaces_a_file_of_the_checkpoint(self):
         shard, other = ("model/model-00001-of-00002.safetensors", "model/model-00002-of-00002.safetensors")
-        before = {name: self.content(name) for name in (shard, other, self.index)}
+        before = {name: self.content(name) for name in (shard, other, self.index, "model/config.json")}
         for weights in ("model", self.index, other):
-            for output in (shard, self.index, "./model/../" + shard):
+            for output in (shard, self.index, "model/config.json", "./model/../" + shard):
                 if weights == output:
                     continue
                 with self.subTest(weights=weights, output=output):
                     command = ("forward", "--weights", weights, "--layer", "1", "--input", "x", "--output", output)
                     self.refuse(2, ["a file of the checkpoint that --weights names", "written over"], *command)
         self.assertEqual({name: self.content(name) for name in before}, before)
+
+    def test_output_beside_the_checkpoint_may_be_replaced(self):
         self.write("w", self.layers[1].tensors("BF16"))
         wanted = self.forward(*OAI)
-        self.assertEqual(self.forward("--layer", 1, weights="model", output="model/y.safetensors"), wanted)
+        for _ in range(2):
+            self.assertEqual(self.forward("--layer", 1, weights="model", output="model/y.safetensors"), wanted)
 
     def test_layers_that_are_not_there(self):
         command = ("forward", "--weights", "model", "--input", "x", "--output", "y")

@@ -194,40 +194,14 @@ LayerShape layer_shape(const ShapeArguments& arguments) {
   return shape;
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-bool is_same_file(const fs::path& a, const fs::path& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored) || fs::weakly_canonical(fs::absolute(a), ignored) ==
-                                              fs::weakly_canonical(fs::absolute(b), ignored);
-}
-
-/// The folder of the checkpoint that `path` stands for: itself, or where the index or shard lies.
-/// Empty for a file of its own.
-fs::path checkpoint_folder(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return path;
-  const fs::path folder = fs::absolute(path, ignored).parent_path();
-  return fs::exists(folder / "config.json", ignored) ? folder : fs::path();
-}
-
-/// Whether `file` is there and may be the index or a shard of a checkpoint in `folder`.
-bool is_checkpoint_file(const fs::path& file, const fs::path& folder) {
-  const fs::path kind = file.extension();
-  if (kind != ".safetensors" && kind != ".json") return false;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
-    if (is_same_file(file, entry.path())) return true;
-  return false;
-}
-
-}  // namespace
-
 void require_other_file(const FileFlag& written, const FileFlag& other) {
+  namespace fs = std::filesystem;
   if (written.path.empty() || other.path.empty()) return;
-  require(!is_same_file(written.path, other.path),
+  std::error_code ignored;
+  const bool is_same = fs::equivalent(written.path, other.path, ignored) ||
+                       fs::weakly_canonical(fs::absolute(written.path), ignored) ==
+                           fs::weakly_canonical(fs::absolute(other.path), ignored);
+  require(!is_same,
           ErrorCode::kInvalidArgument,
           written.flag,
           " is ",
@@ -235,14 +209,6 @@ void require_other_file(const FileFlag& written, const FileFlag& other) {
           ", the same file as ",
           other.flag,
           "; it would be written over");
-  require(!is_checkpoint_file(written.path, checkpoint_folder(other.path)),
-          ErrorCode::kInvalidArgument,
-          written.flag,
-          " is ",
-          written.path,
-          ", a file of the checkpoint that ",
-          other.flag,
-          " names; it would be written over");
 }
 
 }  // namespace megamoe::cli

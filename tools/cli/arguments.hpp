@@ -72,8 +72,7 @@ LayerShape layer_shape(const ShapeArguments& arguments);
 struct FileFlag {
   std::string flag, path;
 };
-/// Refuses to write over a file that the same command reads or writes, or over any other file of a
-/// checkpoint that it reads.
+/// Refuses to write over a file that the same command reads or writes.
 void require_other_file(const FileFlag& written, const FileFlag& other);
 
 }  // namespace megamoe::cli

@@ -165,6 +165,8 @@ ExitCode forward(const ForwardVerb& arguments) {
   require_writable(arguments.output);
   const LayerRun run =
       open_run(arguments.weights, arguments.input, arguments.activation, arguments.run);
+  for (const std::string& file : run.weights->facts().files)
+    require_other_file(written, {"a file of the checkpoint that --weights names", file});
   require_possible(run);
   RankOutput output(run, arguments.output);
   const CallFacts facts =

@@ -43,6 +43,19 @@ struct PinnedReport {
   PinnedReport& operator=(const PinnedReport&) = delete;
 };
 
+// For copies that must neither wait for kernels of other streams nor hold them up.
+struct CopyStream {
+  cudaStream_t stream = nullptr;
+
+  CopyStream() {
+    expect_success(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                   "the emulation's stream");
+  }
+  ~CopyStream() { cudaStreamDestroy(stream); }
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+};
+
 }  // namespace
 
 struct Emulator::State {
@@ -51,6 +64,7 @@ struct Emulator::State {
   DeviceArray<TensorOperation> queues;
   DeviceArray<MapEntry> device_maps{kMaps};
   PinnedReport report;
+  CopyStream copies;
   std::vector<MapEntry> maps;
   std::vector<cudaLibrary_t> libraries;
 
@@ -128,10 +142,15 @@ CUtensorMap Emulator::encode(const TensorMapRequest& request) {
 
 void Emulator::prepare() {
   const State& state = *state_;
-  const std::size_t map_bytes = state.maps.size() * sizeof(MapEntry);
-  expect_success(
-      cudaMemcpy(state.device_maps.data, state.maps.data(), map_bytes, cudaMemcpyHostToDevice),
-      "the emulation's tensor maps");
+  const auto upload = [&](void* to, const void* from, std::size_t bytes, const char* what) {
+    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, state.copies.stream),
+                   what);
+  };
+  if (!state.maps.empty())
+    upload(state.device_maps.data,
+           state.maps.data(),
+           state.maps.size() * sizeof(MapEntry),
+           "the emulation's tensor maps");
   const Settings settings = state.settings();
   for (cudaLibrary_t library : state.libraries) {
     void* place = nullptr;
@@ -139,9 +158,9 @@ void Emulator::prepare() {
     expect_success(cudaLibraryGetGlobal(&place, &bytes, library, "emulated_settings"),
                    "emulated_settings");
     MEGAMOE_CHECK(bytes == sizeof settings);
-    expect_success(cudaMemcpy(place, &settings, sizeof settings, cudaMemcpyHostToDevice),
-                   "emulated_settings");
+    upload(place, &settings, sizeof settings, "emulated_settings");
   }
+  expect_success(cudaStreamSynchronize(state.copies.stream), "preparing the emulation");
 }
 
 void Emulator::check(cudaError_t result) const {

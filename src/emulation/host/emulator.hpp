@@ -21,8 +21,8 @@ struct EmulatorOptions {
 // One rank's Blackwell on a Hopper card: its tensor memory, its tensor maps, its copy of each
 // kernel. Made on the current device, and used there.
 //
-// Order: load and encode, then prepare, which synchronises, then launch by the CUDA runtime with
-// what load() gave. Ranks that share a card are all prepared before the first is launched.
+// Order: load and encode, then prepare, then launch by the CUDA runtime with what load() gave.
+// prepare() waits for its own copies and for nobody's kernels.
 // Throws Error(kRunFailed) where CUDA fails.
 class Emulator {
  public:
@@ -40,7 +40,8 @@ class Emulator {
   // (16U4_ALIGN16B) are held to Blackwell's rules and encoded as bytes.
   CUtensorMap encode(const TensorMapRequest& request);
 
-  // After the last load and encode, before a launch.
+  // After the last load and encode, before a launch; again when there is more to encode. Kernels
+  // that run meanwhile find their maps where they were.
   void prepare();
 
   // After the launch's stream has been synchronised with `result`: throws Error(kRunFailed) with

@@ -13,8 +13,8 @@
 // From a tile size that a plan chose to the code that was compiled for it.
 namespace megamoe::gpu {
 
-/// make(std::integral_constant<int, block_m>), for the one of `kSizes` that is block_m. `machine`
-/// is for the sentence when none is: Error(kInvalidArgument).
+/// make(std::integral_constant<int, block_m>), for the one of `kSizes` that is block_m. Plans
+/// choose among those: none is Error(kInternal), which names `machine`.
 template <const auto& kSizes, class Make>
 auto of_block_size(std::string_view machine, int block_m, Make&& make) {
   std::optional<decltype(make(std::integral_constant<int, kSizes.front()>{}))> made;
@@ -29,7 +29,7 @@ auto of_block_size(std::string_view machine, int block_m, Make&& make) {
   std::string sizes;
   for (const int size : kSizes)
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-  throw Error(ErrorCode::kInvalidArgument,
+  throw Error(ErrorCode::kInternal,
               sentence("block_m is ", block_m, "; ", machine, " kernels exist for ", sizes));
 }
 

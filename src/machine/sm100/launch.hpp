@@ -12,7 +12,7 @@ using KernelInstance = gpu::KernelInstance<Plan, shared_tail>;
 template <int kBlockM>
 KernelInstance kernel_instance();
 
-// Throws Error(kInvalidArgument) for a tile size that none exists for. A kernel that this build
+// Throws Error(kInternal) for a tile size that none exists for. A kernel that this build
 // leaves out is null.
 KernelInstance instance_of(int block_m);
 

@@ -15,7 +15,7 @@ using KernelInstance = gpu::KernelInstance<Plan, shared_tail>;
 template <Operands kOperands, int kBlockM>
 KernelInstance kernel_instance();
 
-// Throws Error(kInvalidArgument) for a tile size that none exists for. A kernel that this build
+// Throws Error(kInternal) for a tile size that none exists for. A kernel that this build
 // leaves out is null.
 KernelInstance instance_of(Operands operands, int block_m);
 

@@ -1,6 +1,7 @@
 #include "runtime/gpu/emulated_kernels.hpp"
 
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "base/check.hpp"
@@ -11,10 +12,12 @@ namespace megamoe {
 namespace {
 
 /// The emulation's bound is of a whole launch and ends in a trap, which takes the process's card
-/// with it: it must come long after the kernel's own waits have given up. 0: none, as theirs.
+/// with it: after a minute's work the kernel's own waits, second-hand ones too, still give up
+/// first. 0: none, as theirs.
 std::uint64_t emulation_timeout(std::uint64_t timeout_ms) {
-  constexpr std::uint64_t kLaunch = 60'000;
-  return timeout_ms == 0 ? 0 : kLaunch + 2 * timeout_ms;
+  constexpr std::uint64_t kWork = 60'000;
+  constexpr std::uint64_t kBoundsOfAWait = 6;  // fault.hpp: Patience
+  return timeout_ms == 0 ? 0 : kWork + kBoundsOfAWait * timeout_ms;
 }
 
 /// One rank's. Tensor memory of all the card's SMs, and a copy of each kernel.
@@ -33,14 +36,14 @@ class EmulatedKernels : public Sm100Kernels {
     for (const int block_m : sm100::kBlockSizes)
       if (has_kernel(block_m))
         instances_.emplace(block_m, sm100::emulated_instance_of(*emulator_, block_m));
-    emulator_->prepare();
     Sm100Kernels::load(card);
   }
 
   std::unique_ptr<MachineWeights> make_weights(const Problem& problem,
                                                DeviceMemory& memory) override {
+    const std::lock_guard one_at_a_time(making_);  // siblings may be made by several threads
     auto weights = Sm100Kernels::make_weights(problem, memory);
-    emulator_->prepare();  // kernels that run find their maps where they were
+    emulator_->prepare();
     return weights;
   }
 
@@ -57,6 +60,7 @@ class EmulatedKernels : public Sm100Kernels {
   std::uint64_t timeout_ms_;
   std::optional<emulation::Emulator> emulator_;
   std::map<int, sm100::KernelInstance> instances_;
+  std::mutex making_;
 };
 
 }  // namespace

@@ -17,11 +17,11 @@ namespace megamoe {
 /// computer, whatever is built.
 struct GpuKind {
   std::string_view name;
-  int major, minor;              ///< compute capability of the cards that it runs on
-  std::string_view cards;        ///< what such cards are called
-  bool has_fast_numerics;        ///< besides the exact ones, and by default
-  bool is_emulated;              ///< another card's kernels, for tests
-  std::string_view why_to_name;  ///< why auto never takes it; empty: it does
+  int major, minor;        ///< compute capability of the cards that it runs on
+  std::string_view cards;  ///< what such cards are called
+  bool has_fast_numerics;  ///< besides the exact ones, and by default
+  bool is_emulated;        ///< another card's kernels, for tests
+  bool is_for_auto;        ///< taken where nobody names a machine
 
   constexpr bool runs_on(const CardFacts& card) const {
     return card.major == major && card.minor == minor;
@@ -35,21 +35,23 @@ inline constexpr std::array kGpuKinds = {
             .cards = "Hopper",
             .has_fast_numerics = true,
             .is_emulated = false,
-            .why_to_name = ""},
+            .is_for_auto = true},
+    // Its kernels have not run on such a card yet: who wants them says so.
     GpuKind{.name = "sm100",
             .major = 10,
             .minor = 0,
             .cards = "Blackwell",
             .has_fast_numerics = false,
             .is_emulated = false,
-            .why_to_name = "its kernels have not run on such a card yet"},
+            .is_for_auto = false},
+    // For tests.
     GpuKind{.name = "sm100-emulated",
             .major = 9,
             .minor = 0,
             .cards = "Hopper",
             .has_fast_numerics = false,
             .is_emulated = true,
-            .why_to_name = "it is there for tests"},
+            .is_for_auto = false},
 };
 
 /// Null for another name.

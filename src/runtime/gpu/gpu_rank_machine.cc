@@ -62,13 +62,13 @@ Limits limits_of_wish(const GpuKind& kind, const CardWish& wish, const LayerOpti
 }
 
 /// What a plan may take of a card: heights of tiles that this build has no kernels for are none.
-std::vector<TileRule> tiles_of(const KernelSet& kernels, const Limits& all) {
+std::vector<TileRule> tiles_of(const GpuKind& kind, const KernelSet& kernels, const Limits& all) {
   std::vector<TileRule> tiles =
       tiles_with(all.tiles, [&](int block_m) { return kernels.has_kernel(block_m); });
   require(!tiles.empty(),
           ErrorCode::kUnsupportedMachine,
           "this build has no kernels of machine ",
-          name(all.machine),
+          kind.name,
           " for these numerics");
   return tiles;
 }
@@ -158,7 +158,7 @@ GpuRankMachine::GpuRankMachine(const GpuKind& kind,
       memory_(memory_on(wish_.card, place)),
       times_(memory_->own_buffer(sizeof(gpu::WorkerTimes) *
                                  static_cast<std::size_t>(facts_of(wish_.card).sms))) {
-  tiles_ = tiles_of(*kernels_, limits_);
+  tiles_ = tiles_of(kind_, *kernels_, limits_);
   limits_.tiles = tiles_;
   const CardScope scope(wish_.card);
   kernels_->load(facts_of(wish_.card));

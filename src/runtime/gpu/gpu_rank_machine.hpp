@@ -53,12 +53,12 @@ class GpuRankMachine : public RankMachine {
               std::uint64_t timeout_ms,
               cudaStream_t stream);
 
-  const GpuKind& kind_;
+  const GpuKind& kind_;  // one of kGpuKinds
   std::unique_ptr<KernelSet> kernels_;
   CardWish wish_;
   CardShare share_;
   std::vector<TileRule> tiles_;  // of which this build has kernels
-  Limits limits_;
+  Limits limits_;                // looks at tiles_: no copy of it outlives this machine
   std::unique_ptr<DeviceMemory> memory_;
   std::shared_ptr<Segment> times_;  // WorkerTimes by worker, of the last call
   cudaStream_t own_stream_ = nullptr;

@@ -48,7 +48,7 @@ class GpuWeights : public MachineWeights {
  private:
   void pack_one(const Source& from, const float* biases);
 
-  DeviceMemory& memory_;
+  DeviceMemory& memory_;  // of the machine; not touched when this goes, which may be later
   std::uint64_t experts_;
   bool has_biases_;
   std::vector<std::byte> codes_, beside_;  // one linear on its way

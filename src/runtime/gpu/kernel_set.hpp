@@ -13,7 +13,7 @@
 
 namespace megamoe {
 
-/// One rank's call as a kernel is told of it.
+/// One rank's call as a kernel is told of it; for the time of launch() alone.
 struct KernelCall {
   const Call& call;
   const MachineWeights& weights;  ///< of the same set
@@ -22,7 +22,7 @@ struct KernelCall {
 };
 
 /// What differs between the GPU machines: a rank's kernels, what they want packed, and how they are
-/// launched. All functions but the constructor's work on this thread's current card.
+/// launched. What loads, makes, launches or waits works on this thread's current card.
 class KernelSet {
  public:
   KernelSet() = default;

@@ -16,6 +16,7 @@ class CopyingSource : public WeightSource {
  public:
   CopyingSource(const SmallLayer& layer, int broken_expert)
       : WeightSource({.description = "a copy in memory",
+                      .files = {},
                       .experts = layer.problem.experts,
                       .hidden = layer.problem.hidden,
                       .intermediate = layer.problem.intermediate,

@@ -73,7 +73,7 @@ TEST(GpuKinds, OnlyHopperHasFastNumericsAndIsTakenUnnamed) {
   exact.numerics = "exact";
   for (const GpuKind& each : kGpuKinds) {
     const bool is_hopper = each.name == "sm90";
-    EXPECT_EQ(each.why_to_name.empty(), is_hopper);
+    EXPECT_EQ(each.is_for_auto, is_hopper);
     EXPECT_EQ(thrown_by([&] { require_numerics(each, exact); }), "nothing");
     EXPECT_EQ(thrown_by([&] { require_numerics(each, fast); }),
               is_hopper
@@ -150,12 +150,13 @@ TEST(BlackwellPlans, DealAPairTheTwoHalvesOfItsProducts) {
                                 .experts = problem.experts,
                                 .experts_per_wave = plan.experts_per_wave,
                                 .num_workers = plan.workers};
+        int blocks = 0;
         for (int leader = 0; leader < plan.workers; leader += sm100::kPairCtas) {
           Walk first = walk_of(shape, leader, tokens);
           Walk second = walk_of(shape, leader + 1, tokens);
           Block a;
           Block b;
-          while (first.next(a)) {
+          for (; first.next(a); ++blocks) {
             ASSERT_TRUE(second.next(b));
             ASSERT_EQ(a.n % 2, 0);
             ASSERT_EQ(b.n, a.n + 1);
@@ -164,6 +165,7 @@ TEST(BlackwellPlans, DealAPairTheTwoHalvesOfItsProducts) {
           }
           ASSERT_FALSE(second.next(b));
         }
+        EXPECT_GT(blocks, 0);
       }
 }
 

@@ -6,8 +6,8 @@
 namespace megamoe::sm100 {
 
 // The kernel of a tile size in its emulated form, loaded by a rank's emulator: once for each rank
-// and tile size. Throws Error(kInvalidArgument) for a tile size that none was built for.
-// A kernel that this build leaves out is null.
+// and tile size. Throws Error(kInternal) for a tile size that none exists for. A
+// kernel that this build leaves out is null.
 KernelInstance emulated_instance_of(emulation::Emulator& emulator, int block_m);
 
 // Whether this build has it.

@@ -46,9 +46,13 @@ class Window {
   /// Aborts in place of destroying: that waits for nobody, whether peers live or not, and nothing
   /// of NCCL's is under way.
   ~Window() {
-    const CardScope scope(card_);
-    if (window_ != nullptr) close_window();
-    if (comm_ != nullptr) nccl().abort(comm_);
+    try {
+      const CardScope scope(card_);
+      if (window_ != nullptr) close_window();
+      if (comm_ != nullptr) nccl().abort(comm_);
+    } catch (const Error&) {
+      // The card is lost, and the window with it.
+    }
   }
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;

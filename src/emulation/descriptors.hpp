@@ -26,14 +26,14 @@ struct InstructionDescriptor {
 // What is not a legal descriptor of a pair's dense instruction, or is one that is not emulated;
 // null if nothing.
 constexpr const char* what_is_wrong(const InstructionDescriptor& d) {
-  constexpr auto is_known = [](ElementFormat f) {
+  constexpr auto kIsKnown = [](ElementFormat f) {
     return f == ElementFormat::kFloat8E4M3 || f == ElementFormat::kFloat4E2M1;
   };
   if (d.field(3, 1) != 0 || d.field(6, 1) != 0) return "a reserved bit is set";
   if (d.field(0, 3) != 0) return "sparse operands are not emulated";
   if (d.field(31, 1) != 0) return "K other than 32 is not this kind's";
   if (d.field(23, 1) != 1) return "scales other than UE8M0 are not emulated";
-  if (!is_known(d.a_format()) || !is_known(d.b_format()))
+  if (!kIsKnown(d.a_format()) || !kIsKnown(d.b_format()))
     return "operands other than E4M3 and E2M1 are not emulated";
   if (d.field(13, 2) != 0) return "negated operands are not emulated";
   if (d.field(15, 2) != 0) return "operands that are not K-major are not emulated";

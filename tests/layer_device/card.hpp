@@ -34,7 +34,8 @@ inline constexpr CardMachine kEmulatedBlackwell{"sm100-emulated", "exact"};
 // For INSTANTIATE_TEST_SUITE_P.
 std::string name_of(const testing::TestParamInfo<CardMachine>& info);
 
-// Skips its tests where their machine can't run, with the machine's own reason.
+// Skips its tests, with the machine's own reason, where there is no card for them or the build
+// leaves their machine out; fails them where it can't run for another one.
 class OnCard : public testing::TestWithParam<CardMachine> {
  protected:
   void SetUp() override;
